@@ -341,7 +341,7 @@ class Engine(EngineParts):
         is_member = pod.uid in self.gangs.key_of
         claim = None if is_member else self.claim_reader.claim(pod)
         if claim is None and not is_member:
-            return self.ordinary_pods.answer(pod, candidates), self._effects()
+            return self.ordinary_pods.answer(pod, candidates, now), self._effects()
         if not self.is_synced or self.is_draining:
             return self._unready(pod)
         known = self.arrivals.known(pod.namespace, pod.name, pod.uid)
@@ -543,7 +543,7 @@ class Engine(EngineParts):
         if self.planner.is_ready:  # else pods have gangs that are not known yet
             self.nominating.correct(self.gangs.by_key, now)
         self.requeues.requeue_outdated(self.gangs.by_key)
-        woken = self.rejected_pods.woken(self.reservations.taken_freed_nodes())
+        woken = self.rejected_pods.woken(self.reservations.taken_freed_nodes(), now)
         # Only the request may have told of such a pod, and it may have lied.
         waiting = (
             each for each in woken if self.arrivals.known(each.namespace, each.name, each.uid)

@@ -34,7 +34,7 @@ class OrdinaryPods:
     reservations: Reservations
     sampling: Sampling
 
-    def answer(self, pod: PodRecord, candidates: Candidates) -> Passed:
+    def answer(self, pod: PodRecord, candidates: Candidates, now: float) -> Passed:
         """Pass every candidate but those where the pod would take capacity held for gangs."""
         known = self.arrivals.known(pod.namespace, pod.name, pod.uid)
         # At its next /filter an earlier attempt to bind it has failed.
@@ -52,12 +52,12 @@ class OrdinaryPods:
             without = self.books.held_without_room(request, priority) | closed
         if known is None and pod.uid in self.arrivals.uids:
             return Passed(without)  # another pod has this uid
-        self.rejected_pods.forget(pod.uid)
+        self.rejected_pods.take_back(pod.uid)
         self.grants.refuse(pod.uid, without)
         if without and without.issuperset(candidates.names()):
             self.rejected_pods.add(pod, request)
-            if self.sampling.is_sample(len(candidates)) and self.books.has_room(request):
-                self.rejected_pods.try_again(pod)  # its next sample begins at another node
+            if self.sampling.is_sample(len(candidates)) and self.books.has_room(request, without):
+                self.rejected_pods.try_again(pod, now)  # its next sample begins at another node
         return Passed(without)
 
     def _freed_for(self, pod: PodRecord) -> set[str]:

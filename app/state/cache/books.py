@@ -521,11 +521,15 @@ class Books:
         slot_of = self.topologies[ALL_NODES].tree.slot_of
         return np.array([slot_of[node] for node in nodes if node in slot_of], dtype=np.intp)
 
-    def has_room(self, request: Amounts) -> bool:
-        """Whether some open node takes this request beside all that is used and held."""
+    def has_room(self, request: Amounts, closed: Collection[str]) -> bool:
+        """Whether some open node takes this request beside all that is used and held.
+
+        `closed`: nodes that are none for it.
+        """
         every = self.topologies[ALL_NODES]
-        level = every.tree.node_level
-        return bool(every.capacity.may_cover(level, self.vector(request)).any())
+        covers = every.capacity.may_cover(every.tree.node_level, self.vector(request))
+        covers[self.slots_of(closed)] = False
+        return bool(covers.any())
 
     def fits_on_any(self, slots: Rows, request: Amounts) -> bool:
         """Whether one of these nodes takes this request beside all that is used and held."""

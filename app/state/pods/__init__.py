@@ -1,7 +1,8 @@
 """Single pods, beside the books: those that wait, are named by others, or were told something.
 
 `arrivals.py` says which pods /bind may be about, `assumed_pods.py` which ordinary ones are being
-bound, `rejected_pods.py` which were rejected at /filter and have to be woken. `nominations.py` are
-the nodes that kube-scheduler frees for pods, `named_pods.py` the pods that objects name or may
-name. `claim_reader.py` says which gang a pod claims.
+bound, `rejected_pods.py` which were rejected at /filter and have to be woken, `samples.py` how
+often for another sample of the nodes. `nominations.py` are the nodes that kube-scheduler frees for
+pods, `named_pods.py` the pods that objects name or may name. `claim_reader.py` says which gang a
+pod claims.
 """

@@ -13,6 +13,7 @@ from app.fair_queue import FairQueue
 from app.kube.core.objects import Amounts, PodRecord
 from app.state.cache.books import Books
 from app.state.effects import Requeue
+from app.state.pods.samples import Samples
 
 MOST_REJECTED = 2_000  # remembered; beyond it a namespace's oldest is left to kube-scheduler
 MOST_WOKEN_PER_TICK = 16
@@ -22,14 +23,16 @@ MOST_WOKEN_PER_TICK = 16
 class RejectedPods:
     """Pods that /filter rejected, and those of them to requeue. Keys are pod uids.
 
-    Invariant: `_lines` has the uids of `_pods` by namespace, `_due` some of them.
+    Invariant: `_lines` has the uids of `_pods` by namespace, `_due` and `_later` some of them.
     """
 
     books: Books
     most: int = MOST_REJECTED
+    samples: Samples = field(default_factory=Samples)
     _pods: dict[str, tuple[Requeue, Amounts]] = field(default_factory=dict)
     _lines: FairQueue[str, None] = field(default_factory=FairQueue)  # in the order they came
     _due: FairQueue[str, None] = field(default_factory=FairQueue)
+    _later: dict[str, float] = field(default_factory=dict)  # when they are due
 
     def add(self, pod: PodRecord, request: Amounts) -> None:
         """Remember that this pod was left no node because of what is held."""
@@ -38,26 +41,40 @@ class RejectedPods:
             giving = self._lines.shares.to_leave_out(pod.namespace)
             if not self._lines.has(giving):
                 return  # so many namespaces have one
-            self.forget(self._lines.drop(giving, is_oldest=True)[0])
+            self.take_back(self._lines.drop(giving, is_oldest=True)[0])
         self._pods[pod.uid] = (Requeue(pod.namespace, pod.name, pod.uid), request)
         if is_new:
             self._lines.put(pod.namespace, pod.uid, None)
 
-    def try_again(self, pod: PodRecord) -> None:
-        """Have a pod requeued in its turn, though nothing has been freed since."""
-        if pod.uid in self._pods:
-            self._due.put(pod.namespace, pod.uid, None)
+    def try_again(self, pod: PodRecord, now: float) -> None:
+        """Have a pod requeued for another sample, though nothing has been freed since."""
+        if pod.uid not in self._pods:
+            return
+        at = self.samples.next_at(pod.namespace, pod.uid, now)
+        if at is not None:
+            self._later[pod.uid] = at
 
-    def forget(self, uid: str) -> None:
-        """Forget a pod that came to /filter again, is bound or is gone."""
+    def take_back(self, uid: str) -> None:
+        """Forget that a pod waits: it came to /filter again."""
         if uid not in self._pods:
             return
         namespace = self._pods.pop(uid)[0].namespace
         self._lines.remove(namespace, uid)
         self._due.remove(namespace, uid)
+        self._later.pop(uid, None)
 
-    def woken(self, nodes: Collection[str]) -> list[Requeue]:
-        """The next few pods to requeue now that holds ended on these nodes, if they fit on one."""
+    def forget(self, uid: str) -> None:
+        """Forget a pod that is bound or gone."""
+        self.take_back(uid)
+        self.samples.forget(uid)
+
+    def woken(self, nodes: Collection[str], now: float) -> list[Requeue]:
+        """The next few pods to requeue: those that are due for another sample, and those that fit
+        on one of these nodes, now that holds ended there.
+        """
+        for uid in [uid for uid, at in self._later.items() if at <= now]:
+            self._due.put(self._pods[uid][0].namespace, uid, None)
+            del self._later[uid]
         fits: dict[Amounts, bool] = {}
         slots = self.books.slots_of(nodes)
         for uid, (requeue, request) in self._pods.items() if len(slots) else ():
@@ -69,5 +86,5 @@ class RejectedPods:
         for _ in range(min(len(self._due), MOST_WOKEN_PER_TICK)):
             _, uid, _ = self._due.take()
             wakes.append(self._pods[uid][0])
-            self.forget(uid)
+            self.take_back(uid)
         return wakes

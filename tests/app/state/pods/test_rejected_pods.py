@@ -27,8 +27,8 @@ def add(pods, name, gpus=1):
     pods.add(record, record.request)
 
 
-def woken(pods, nodes=("n00",)):
-    return [each.uid for each in pods.woken(nodes)]
+def woken(pods, nodes=("n00",), now=0.0):
+    return [each.uid for each in pods.woken(nodes, now)]
 
 
 def test_namespaces_take_turns_in_being_woken():
