@@ -25,7 +25,7 @@ class Judging:
         streams: Any = {kind: SimpleNamespace(mirror={}, changed=0) for kind in kinds}
         self.checks, self.world = checks, world
         self.life = Life(world.engine, streams, 0.0, 0.0)
-        self.corral = SimpleNamespace(name="corral-0", life=self.life)
+        self.corral = SimpleNamespace(name="corral-0", life=self.life, is_leading=True)
 
     def show(self, *records: Record) -> None:
         """The judge hears of these."""

@@ -275,6 +275,8 @@ def test_a_status_that_is_written_again_and_again_is_a_violation():
         judged.writes(phase="Pending", conditions=[_scheduled("False", message=f"{at}")])
     with pytest.raises(Violation, match=f"G5: {PATH} is written 20 times in 0.0 s"):
         judged.writes(phase="Pending", conditions=[_scheduled("False", message="once more")])
+    judged.corral.is_leading = False
+    judged.writes(phase="Pending", conditions=[_scheduled("False", message="is not written")])
 
 
 # -- at rest ---------------------------------------------------------------------------------------
