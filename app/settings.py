@@ -251,6 +251,10 @@ class EngineOptions(BaseModel):
     # The pods of a preferred level evenly over the domains they need. Off by default, as Kueue's
     # gate TASBalancedPlacement is: domains that are filled leave others whole.
     balanced_placement: bool = False
+    # Where no domain of the preferred level takes all pods: the wider one in which they need the
+    # fewest of these. Off: the tightest one, as Kueue has it; Grove's gangs and those of the native
+    # API have no such rule, and always get the fewest.
+    fewest_domains: bool = False
 
     # Pods to come: those that a running gang declares and that do not exist yet
     # Their places are held this long after the last one came; annotation corral.dev/absent-seconds.

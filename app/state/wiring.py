@@ -76,6 +76,7 @@ from app.state.reserve.reservations import Reservations
 from app.state.settings import EngineSettings
 from app.state.turns.budget import Budget
 from app.state.turns.queue import Queue
+from topology.model.request import DomainOrder
 
 
 class EngineParts:
@@ -117,6 +118,7 @@ class EngineParts:
             budget=self.budget,
             honours_preferred=self.settings.preferred_affinity,
             is_balanced=self.settings.balanced_placement,
+            order=DomainOrder.FEWEST if self.settings.fewest_domains else DomainOrder.TIGHTEST,
             packing=self.settings.packing,
             on_fault=on_fault,
         )

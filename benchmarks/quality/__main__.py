@@ -1,21 +1,28 @@
 """How good the places are that the planner chooses.
 
-    python -m benchmarks.quality [--json] [--gangs 2000]
+    python -m benchmarks.quality [--json] [--gangs 2000] [--data ../shared/data]
 
 `refused`: gangs refused though there is room for them, of 10,000. The clusters are small and
 filled around a hidden packing, so that little or nothing is to spare (`feasible`); `baseline` is
 what the search before, without packing anew, refuses of the same gangs.
+
+`switches`: leaf switches per recorded job, replayed (`locality`), by `fewest_domains`; `baseline`
+is the least there can be. Left out without the recorded data, and so said.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
+from pathlib import Path
 
+from benchmarks.quality import locality
 from benchmarks.quality.feasible import instance
 from benchmarks.table import Row, show
-from topology import NoFit, Options, find
+from topology import DomainOrder, NoFit, Options, find
 
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 TRIES = 32  # as the planner has them
 KINDS = {
     "pods alike, a rack for each pod set": (False, False, "0"),
@@ -47,14 +54,45 @@ def refused(gangs: int, kind: str) -> list[Row]:
     ]
 
 
+# Partition, share of the hosts that is closed at random, the ratio to reach.
+REPLAYS = {
+    "Leonardo booster, 54 % full": ("booster", 0.0, "<= 1.01"),
+    "Leonardo booster, a fifth closed, 68 % full": ("booster", 0.2, "<= 1.10"),
+    "Leonardo dcgp": ("dcgp", 0.0, "<= 1.01"),
+}
+
+
+def switches(data: Path) -> list[Row]:
+    """Switches per job, with Kueue's choice and with ours."""
+    rows = []
+    for case, (name, closed, target) in REPLAYS.items():
+        of = locality.partition(data, name)
+        fewest, hosts = locality.least(of), len(of.paths)
+        for how, order in (("as Kueue", DomainOrder.TIGHTEST), ("fewest", DomainOrder.FEWEST)):
+            found, _ = locality.replayed(of, order, closed=closed)
+            reach = target if order is DomainOrder.FEWEST else ""
+            rows.append(
+                Row(f"switches, {how}", case, hosts, found, "a job", fewest, found / fewest, reach)
+            )
+    return rows
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--gangs", type=int, default=2000, help="of each kind")
+    parser.add_argument("--data", type=Path, default=DATA, help="the recorded traces")
     options = parser.parse_args()
-    show([row for kind in KINDS for row in refused(options.gangs, kind)], as_json=options.json)
+    rows = [row for kind in KINDS for row in refused(options.gangs, kind)]
+    if (options.data / "hpc-placements.json.gz").is_file():
+        rows += switches(options.data)
+    else:
+        print(
+            f"left out, as {options.data} has no hpc-placements.json.gz: switches", file=sys.stderr
+        )
+    show(rows, as_json=options.json)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ Ties break by the lowest index, everywhere; so equal inputs give equal answers.
 
     tightest      the smallest domain that takes all of it
     one_domain    the tightest of the domains with the best score
+    tightest_domains  the first few of them
     ranked        domains in the order in which they are filled, by `request.Strategy`
     ranked_led    the same while the leader has no place yet
     for_group     domains in the order in which a group tries them, by `request.DomainOrder`
@@ -56,17 +57,29 @@ def one_domain(fits: LevelFit, need: int, *, is_last_chance: bool) -> int | None
     Order: highest score, fewest slices, fewest pods, lowest index.
     Source: kueue pkg/cache/scheduler/tas_flavor_snapshot.go (v0.16), findLevelWithFitDomains.
     """
+    counts = _looked_at(fits, need, is_last_chance=is_last_chance)
+    ties = None if fits.slices is fits.pods else fits.pods_led
+    return tightest(counts, need, ties)
+
+
+def tightest_domains(fits: LevelFit, need: int, most: int, *, is_last_chance: bool) -> Rows:
+    """The first of the domains that `one_domain` would choose if those before were not there."""
+    counts = _looked_at(fits, need, is_last_chance=is_last_chance)
+    takes: Rows = (counts >= need).nonzero()[0]
+    ordered: Rows = takes[by_columns([(counts[takes], False), (fits.pods_led[takes], False)])]
+    return ordered[:most]
+
+
+def _looked_at(fits: LevelFit, need: int, *, is_last_chance: bool) -> Counts:
+    """What each domain takes with the leader; -1 where `one_domain` does not look at it."""
     counts = fits.slices_led
     if fits.may_lead is not None:
         counts = np.where(fits.may_lead, counts, -1)
-    if fits.scores is not None:
-        looked_at = counts >= (need if is_last_chance else 0)
-        if not looked_at.any():
-            return None
-        best = fits.scores[looked_at].max()
-        counts = np.where(looked_at & (fits.scores == best), counts, -1)
-    ties = None if fits.slices is fits.pods else fits.pods_led
-    return tightest(counts, need, ties)
+    if fits.scores is None:
+        return counts
+    looked_at = counts >= (need if is_last_chance else 0)
+    best = fits.scores[looked_at].max(initial=-1)
+    return np.where(looked_at & (fits.scores == best), counts, -1)
 
 
 def ranked(fits: LevelFit, strategy: Strategy) -> Rows:

@@ -71,6 +71,9 @@ class DomainOrder(Enum):
 
     TIGHTEST = "tightest"
     """The one with the least capacity beyond the request; a pod set alone as Kueue places it."""
+    FEWEST = "fewest"
+    """The same, but where no domain of the preferred level takes a pod set: the wider one in which
+    it needs the fewest domains of that level. The tightest may have all its room in broken ones."""
     TOPMOST = "topmost"
     """The tightest of the widest level first, then inside it (KAI: subset ordering)."""
     MOST_USED = "most used"
@@ -78,6 +81,11 @@ class DomainOrder(Enum):
 
     Of a group whose members choose narrower domains: the one where those will be used most.
     """
+
+    @property
+    def is_kueues(self) -> bool:
+        """A pod set that is not in a nested group looks for its domain as Kueue has it do."""
+        return self in (DomainOrder.TIGHTEST, DomainOrder.FEWEST)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from topology.fit.unit import Unit, units_of
 from topology.fit.view import Options, View
 from topology.model.answer import NoFit, Placement, PodSetPlacement
 from topology.model.capacity import Capacity
-from topology.model.request import DomainOrder, Gang
+from topology.model.request import Gang
 from topology.model.resources import Mask
 from topology.model.tree import Tree
 from topology.nested.parts import is_nested, root_of
@@ -58,7 +58,7 @@ def complete(
         return find(tree, capacity, gang, masks, options)
     search.check_generation(tree, capacity)
     first: NoFit | None = None
-    if options.order is DomainOrder.TIGHTEST and not is_nested(gang):
+    if options.order.is_kueues and not is_nested(gang):
         placed, failed = _one_by_one(View(tree, capacity, masks, options), gang, kept)
         if failed is None:
             return Placement(gang=gang.key, generation=tree.generation, pod_sets=tuple(placed))

@@ -76,7 +76,7 @@ class WalkState:
         here = self._cuts.get(subtree)
         if here is None:
             here = self._cuts[subtree] = cut(self.view, subtree)
-        if self.view.options.order is not DomainOrder.TIGHTEST and subtree.level >= unit.first:
+        if not self.view.options.order.is_kueues and subtree.level >= unit.first:
             # The walk has chosen the domain; inside it the nodes are filled as without a level.
             unit = replace(unit, strategy=self.view.options.unconstrained)
         answer = search.place(here.view, unit)

@@ -38,7 +38,7 @@ from topology.fit.unit import Unit
 from topology.fit.view import Options, View
 from topology.model.answer import NoFit, Pairs, Placement, PodSetPlacement
 from topology.model.capacity import Capacity
-from topology.model.request import DomainOrder, Gang
+from topology.model.request import Gang
 from topology.model.resources import Mask
 from topology.model.tree import Tree
 from topology.nested.parts import Part, is_nested, root_of, wanted
@@ -75,7 +75,7 @@ def find(
     Raises: as `search.find`.
     """
     first: NoFit | None = None
-    if options.order is DomainOrder.TIGHTEST and not is_nested(gang):
+    if options.order.is_kueues and not is_nested(gang):
         answer = search.find(tree, capacity, gang, masks, options)
         if isinstance(answer, Placement) or answer.is_proven or options.tries == 0:
             return answer
@@ -376,7 +376,7 @@ class Walk:
         if has_kept(part, self.stay):
             yield subtree
             return
-        if self.view.options.order is not DomainOrder.TIGHTEST:
+        if not self.view.options.order.is_kueues:
             yield from self._domains(part, subtree)
         elif self.round.repacks and not part.floor.may_spread and part.floor.last > subtree.level:
             candidates = self.state.candidates(part, subtree, part.floor.last)

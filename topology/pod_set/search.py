@@ -6,8 +6,9 @@
                                                    └─ widest allowed: several domains, or NoFit
 
 `unit` has the table of which levels are tried, `fit` the counts, `order` the ties, `assign` the
-way down. This is Kueue's algorithm, assignment for assignment, and phases have its numbers: 1 is
-`fit`, 2a chooses a level and domains, 2b is `assign`.
+way down, `fewest` the one choice that is not Kueue's. Else this is Kueue's algorithm, assignment
+for assignment, and phases have its numbers: 1 is `fit`, 2a chooses a level and domains, 2b is
+`assign`.
 
 Several units are placed in the order they are written, each as if the earlier ones were there
 already. All fit, or the gang does not.
@@ -34,10 +35,10 @@ from topology.fit.unit import Unit, units_of
 from topology.fit.view import Options, View
 from topology.model.answer import NoFit, Placement, PodSetPlacement
 from topology.model.capacity import Capacity
-from topology.model.request import Gang, Strategy
+from topology.model.request import DomainOrder, Gang, Strategy
 from topology.model.resources import Mask, Rows
 from topology.model.tree import Tree
-from topology.pod_set import assign, balanced
+from topology.pod_set import assign, balanced, fewest
 
 _NO_OPTIONS = Options()
 
@@ -107,6 +108,8 @@ def place(view: View, unit: Unit) -> tuple[PodSetPlacement, ...] | NoFit:
             not unit.may_spread or unit.strategy is Strategy.LEAST_FREE
         )
         domain = order.one_domain(fits[level], unit.slices, is_last_chance=is_last_chance)
+        if domain is not None and level < unit.first and view.options.order is DomainOrder.FEWEST:
+            domain = fewest.domain(tree, fits, unit, level, is_last_chance=is_last_chance)
         if domain is not None:
             return _placed(view, unit, fits, level, np.array([domain], dtype=np.intp))
     # Phase 2a, at the widest level: several domains, or none.

@@ -33,8 +33,9 @@ from app.dialects.spec import (
     SearchPolicy,
     ends_together,
 )
+from topology.model.request import DomainOrder
 
-POLICY = SearchPolicy(floor_first=True)
+POLICY = SearchPolicy(order=DomainOrder.FEWEST, floor_first=True)
 _NO_GROUP = ""  # the leaf of pods whose pod group is none of the PodGang, or no longer
 
 Member = GroupSpec | LeafSpec

@@ -199,5 +199,6 @@ def spec_of(
         key,
         root,
         f"PodGroup {key}",
+        policy=trees.POLICY,
         lifecycle=Lifecycle(counts_succeeded=True, ends_together=whole),
     )

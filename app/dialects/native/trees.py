@@ -34,12 +34,14 @@ from app.dialects.spec import (
     LeafSpec,
     Lifecycle,
     Said,
+    SearchPolicy,
     ends_together,
 )
 from app.kube.core.objects import ObjectRecord
-from topology.model.request import Constraint
+from topology.model.request import Constraint, DomainOrder
 
 SOURCE = "composite"
+POLICY = SearchPolicy(order=DomainOrder.FEWEST)
 MOST_DEPTH = 4  # groups inside one another, the PodGroup among them
 _PARENT = "parentCompositePodGroupName"
 
@@ -120,6 +122,7 @@ def spec_of(
         key,
         group,
         f"{KIND} {key}",
+        policy=POLICY,
         lifecycle=Lifecycle(
             counts_succeeded=True,
             ends_together=_ends_together(objects) if said_of_pods is None else said_of_pods,

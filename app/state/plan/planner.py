@@ -62,6 +62,7 @@ from topology.fit.fit import pods_per_node
 from topology.fit.view import Options
 from topology.model.answer import NoFit, Placement
 from topology.model.levels import NODE_LEVEL
+from topology.model.request import DomainOrder
 
 MOST_TRIES = 32
 # ^ failed attempts per search for a gang of several pod sets; few, for the search runs in the loop
@@ -79,6 +80,7 @@ class Planner:
     budget: Budget
     honours_preferred: bool = True  # preferred node affinity decides before capacity does
     is_balanced: bool = False  # pods with a preferred level are spread evenly
+    order: DomainOrder = DomainOrder.TIGHTEST  # of gangs whose policy is Kueue's
     packing: TierPacking = field(default_factory=TierPacking)  # what makes domains full
     families: Families = field(default_factory=Families)
     last_places: LastPlaces = field(default_factory=LastPlaces)
@@ -92,7 +94,7 @@ class Planner:
     _unfit: Unfit = field(init=False)
 
     def __post_init__(self) -> None:
-        self._options = Options(tries=MOST_TRIES, visits=self.node_table.visits)
+        self._options = Options(tries=MOST_TRIES, order=self.order, visits=self.node_table.visits)
         self._unfit = Unfit(self.books, self.node_table)
 
     def refresh(self) -> None:

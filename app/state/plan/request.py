@@ -29,7 +29,7 @@ from app.state.pods.nominations import Together
 from topology.fit.view import Options
 from topology.model.answer import NoFit, Pairs, Placement
 from topology.model.capacity import Capacity
-from topology.model.request import Gang
+from topology.model.request import DomainOrder, Gang
 from topology.model.resources import Mask
 from topology.model.tree import Tree
 from topology.nested.complete import Kept, complete
@@ -189,6 +189,7 @@ class Builder:
             question.is_balanced,
         )
         policy = _policy(question.gang)
+        is_kueues = policy.order is DomainOrder.TIGHTEST
         attempts: tuple[Masks, ...] = tuple(
             {
                 str(index): self._mask(question, topology, pod_set, pin)
@@ -205,7 +206,7 @@ class Builder:
             kept,
             replace(
                 self.options,
-                order=policy.order,
+                order=self.options.order if is_kueues else policy.order,
                 unconstrained=policy.unconstrained,
                 floor_first=policy.floor_first,
                 scores=self._scores(pod_sets, topology),
