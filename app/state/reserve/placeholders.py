@@ -355,8 +355,9 @@ def _resemble(gang: Gang, like: Member) -> None:
     """
     for uid, place in gang.placeholders.items():
         member = place.member
-        if place.is_declared and member.leaf == like.leaf and uid not in gang.plan.nodes:
-            place.member = member if member.role == like.role else replace(like, index=member.index)
+        is_its_place = place.is_declared and member.leaf == like.leaf
+        if is_its_place and member.role != like.role and uid not in gang.plan.nodes:
+            place.member = _as_absent(uid, replace(like, index=member.index))
 
 
 def _absent(leaf: LeafSpec, there: Sequence[Member], gone: int) -> Iterator[Index | None]:
@@ -445,11 +446,16 @@ def _add(
     gang.placeholders_made += 1
     # Not by the gang's name: it may be of any length, and another epoch has the same.
     uid = f"absent/{gang.number}/{gang.placeholders_made}"
-    pod = msgspec.structs.replace(
-        like.pod, uid=uid, node="", phase="Pending", gates=(), is_terminating=False
-    )
-    member = replace(like, pod=pod, allowed=None)
+    member = _as_absent(uid, like)
     lost_on = like.pod.node if instead_of else ""
     gang.placeholders[uid] = Placeholder(member, until, instead_of, lost_on, is_spare, is_declared)
     gang.absent.due_at = min(gang.absent.due_at, until)
     return uid
+
+
+def _as_absent(uid: str, like: Member) -> Member:
+    """A member of this uid that does not exist, like one that does or did."""
+    pod = msgspec.structs.replace(
+        like.pod, uid=uid, node="", phase="Pending", gates=(), is_terminating=False
+    )
+    return replace(like, pod=pod, allowed=None)

@@ -7,6 +7,7 @@ from itertools import permutations
 
 import pytest
 
+from app.kube.core.objects import Shape, Toleration
 from app.state.effects import Delete
 from app.state.gang.gang import Phase
 from tests.app.state.stories import go, sentence, turn
@@ -194,6 +195,26 @@ def test_story_3_the_places_of_workers_to_come_outlive_a_failed_driver():
     placed = go(world)
     assert len(placed) == 3
     assert racks(placed) == {world.pods["uid-w0"].node[:2]}
+
+
+def test_story_3_workers_whose_places_were_lost_get_one_each_beside_one_that_came():
+    world = World(four_racks(), [driver(workers=3)])
+    go(world)
+    takers = [pod(f"t-{each}", on=each, phase="Running") for each in world.engine.books.nodes]
+    world.put(*takers)
+    world.tick()
+    assert world.held == {}
+    # The API server writes tolerations on pods, and not on their templates.
+    by_default = Toleration("node.kubernetes.io/not-ready", "Exists", "", "NoExecute", True)
+    first = worker("w0", shape=Shape(tolerations=(by_default,)))
+    world.put(first)
+    world.tick()
+    for each in takers:
+        world.delete(each)
+    world.tick(61.0)
+    world.tick()
+    assert len(world.held) == 3
+    assert [uid for uid in world.held if uid in world.pods] == [first.uid]
 
 
 def test_story_3_after_a_restart_a_failed_driver_is_found_among_other_pods_that_failed():
