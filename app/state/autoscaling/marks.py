@@ -292,7 +292,7 @@ class Marks:
         for uid, member in gang.members.items():
             if most <= 0:
                 return
-            if not _is_ours(member) or (wanted is None and not member.pod.is_marked):
+            if not _is_ours(member):
                 sent.pop(uid, None)
                 continue
             if wanted is None or uid in gang.plan.nodes:

@@ -14,7 +14,7 @@ from app.metrics import Metrics
 from app.state.born.births import FAILED_SECONDS
 from app.state.born.giving_back import REFUSED_SECONDS, SETTLE_SECONDS
 from app.state.born.kept_places import KEEP_SECONDS
-from app.state.effects import EmitEvent, Evict, Ungate
+from app.state.effects import EmitEvent, Evict, Mark, Ungate
 from app.state.filter_result import Passed
 from app.state.gang.gang import Phase
 from app.state.report.reports import EVICT_AGAIN_SECONDS, GIVEN_BACK, NOT_GIVEN_BACK
@@ -308,6 +308,26 @@ def test_when_its_last_pod_comes_behind_the_gate_those_that_were_born_go_and_it_
     wait(world, 3)
     assert placed(world) == {"n1"}
     assert last.uid in world.pods
+
+
+def test_the_pod_behind_the_gate_is_marked_once_while_the_others_are_given_back():
+    jobs, pods = train()
+    nodes = rack(0)
+    world = nursery(nodes, jobs, needs_nodes_seconds=SETTLE_SECONDS)
+    stored = born(world, pods[:3])
+    world.delete(nodes[0])
+    world.put(*rack(1))
+    wait(world, 40)
+    born(world, pods[3:])
+    wait(world, SETTLE_SECONDS + 1)
+    assert wanted(world) == uids(stored)
+    assert [each.name for each in world.told(Mark)] == [pods[3].name]
+    world.evicted(stored[0], "done")  # the watch shows neither that nor the mark
+    for each in stored[1:]:  # by kube-scheduler, as they are not behind the gate
+        world.put(msgspec.structs.replace(each, is_marked=True))
+        wait(world, 1)
+        world.put(msgspec.structs.replace(jobs[0], failures_left=5))  # has the gang searched again
+    assert [each.name for each in world.told(Mark)] == [pods[3].name]
 
 
 AGAIN = {
