@@ -57,6 +57,7 @@ from tests.sim.told import (
     life_of,
     members_of,
     named,
+    note_losses,
     places_held,
     pods_of,
     role_of,
@@ -141,6 +142,7 @@ class Checks:
         life = life_of(corral)
         if self.born is not None and isinstance(subject, Admission):
             self.born.asking(life, subject.gang)
+        note_losses(life)
         engine = life.engine
         is_kept = bool(engine.starvation.of or engine.new_nodes.of)
         self._is_idle = subject is None and not engine.books.held and not is_kept

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
+from app.dialects.corral import ALL
 from app.kube.watch.events import Applied, Listed
 from app.state.effects import Evict, Ungate, WriteStatus
 from tests.app.state.world import LISTED, World
@@ -28,6 +30,7 @@ from tests.sim.grove.rest import AtRest
 from tests.sim.judging import Judging
 from tests.sim.objects import Objects
 from tests.sim.oracle import Taken
+from tests.sim.told import note_losses
 from tests.sim.violation import Violation
 
 NODES = tuple(node(f"b0/r{at // 2}/n{at}", gpus=1) for at in range(4))
@@ -80,11 +83,11 @@ class Cluster:
 class Judged(Cluster, Judging):
     """An engine, and a judge that has been told the same unless a test says otherwise."""
 
-    def __init__(self, made):
+    def __init__(self, made, **settings):
         super().__init__()
         kinds = (*LISTED, *GROVE)
         checks = GroveChecks(self.clock, self.objects, Hits())
-        self.judge(checks, World(NODES, kinds=kinds), kinds)
+        self.judge(checks, World(NODES, kinds=kinds, **settings), kinds)
         topology = self.api.objects[CLUSTER_TOPOLOGY]["t"]
         self.world.apply(Listed(CLUSTER_TOPOLOGY, (topology,)))
         self.world.apply(Listed(POD_GANG, (self.put(made),)))
@@ -218,6 +221,26 @@ def test_a_pod_that_goes_because_an_object_changes_is_a_violation(kind):
     judged.checks.taken(judged.corral, Applied(record), [])
     with pytest.raises(Violation, match=f"G4: {kind} .* changes"):
         judged.checks.taken(judged.corral, Applied(record), [Evict("default", "w0", "uid", "why")])
+
+
+def test_a_gang_that_lost_a_pod_for_another_may_end_with_a_change_of_its_object():
+    judged, gang = Judged(a_set(2), disruption=ALL), [worker("w0"), worker("w1")]
+    judged.come(*gang)
+    assert len(judged.world.schedule(*gang)) == 2
+    judged.world.tick()
+    runs, lost = (judged.world.pods[each.uid] for each in gang)
+    judged.show(runs)
+    del judged.life.streams["Pod"].mirror[lost.name]
+    judged.world.put(replace(lost, is_preempted=True, is_terminating=True))
+    judged.world.delete(lost)
+    changed = Applied(judged.put(a_set(1)))
+    note_losses(judged.life)
+    effects = judged.world.apply(changed)
+    assert [each.name for each in effects if isinstance(each, Evict)] == ["w0"]
+    judged.checks.taken(judged.corral, changed, effects)
+    note_losses(judged.life)
+    with pytest.raises(Violation, match="G4: PodGang p-0 changes"):
+        judged.checks.taken(judged.corral, changed, effects)
 
 
 def test_a_gate_that_corral_takes_off_is_a_violation():

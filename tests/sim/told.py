@@ -98,8 +98,20 @@ def gone_by(life: Life, effects: Iterable[Effect]) -> list[Effect]:
     return [each for each in found if not _loses_any(life, key_of(life, each.uid))]
 
 
+def note_losses(life: Life) -> None:
+    """Remember whose roll call, still owed, may end the gang: a pod of it went for another pod.
+
+    That pod may be gone by now, and whatever comes next may have the roll call taken.
+    """
+    gangs = life.engine.gangs
+    known = (gangs.by_key[key] for key in gangs.unreviewed if key in gangs.by_key)
+    life.losing = frozenset(gang.key for gang in known if gang.preempted is not None)
+
+
 def _loses_any(life: Life, key: GangKey | None) -> bool:
-    return key is not None and any(pod.is_terminating for pod in members_of(life, key))
+    if key is None:
+        return False
+    return key in life.losing or any(pod.is_terminating for pod in members_of(life, key))
 
 
 def has_started(life: Life, members: list[PodRecord]) -> bool:
