@@ -34,6 +34,8 @@ class Gangs:
     """What running members request in all."""
     unreviewed: dict[GangKey, bool] = field(default_factory=dict)
     """Gangs that are owed a roll call, and whether the verbs have to wait for it."""
+    joining: dict[str, tuple[GangKey, str]] = field(default_factory=dict)
+    """By uid: pods, by name, that join a gang when a binding ends that began before that."""
 
     def of_pod(self, uid: str) -> Gang | None:
         """The gang that a pod is a member of; None for an ordinary pod."""
@@ -107,6 +109,23 @@ class Gangs:
         It is not pressing if the change does not matter to the other members.
         """
         self.unreviewed[gang.key] = is_pressing or self.unreviewed.get(gang.key, False)
+
+    def put_off(self, uid: str, name: str, key: GangKey) -> None:
+        """Note that a pod joins a gang when its binding ends."""
+        if self.joining.get(uid) != (key, name):
+            self.end_joining(uid)
+            self.joining[uid] = key, name
+            self._owe_review_of(key)
+
+    def end_joining(self, uid: str) -> None:
+        """Note that a binding has ended, or that the pod does not join the gang any more."""
+        if uid in self.joining:
+            key, _ = self.joining.pop(uid)
+            self._owe_review_of(key)
+
+    def _owe_review_of(self, key: GangKey) -> None:
+        if key in self.by_key:
+            self.owe_review(self.by_key[key])
 
     def end_review(self, key: GangKey) -> None:
         """Note that a roll call is owed no more."""

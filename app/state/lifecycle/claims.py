@@ -5,7 +5,8 @@
 
 All pods that are due change before a roll call is taken: half of a change may be a gang that no
 object declares. A pod whose binding is under way keeps the claim with which that began, since its
-capacity is held for that gang, or for an ordinary pod.
+capacity is held for that gang, or for an ordinary pod. The gang that it is to join does not start
+before that has ended: it might start outside the domain of that pod.
 """
 
 from __future__ import annotations
@@ -71,10 +72,14 @@ class Claims:
             return claim
         gang = self.gangs.of_pod(pod.uid)
         key = None if gang is None else gang.key
-        self._waiting.pop(pod.uid, None)
         if key == (claim.gang if claim else None) or not self._is_being_bound(pod, gang):
+            self._stop_waiting(pod.uid)
             return claim
         self._waiting[pod.uid] = None
+        if claim is None:
+            self.gangs.end_joining(pod.uid)
+        else:
+            self.gangs.put_off(pod.uid, pod.name, claim.gang)
         return None if gang is None else _claim_of(gang, pod.uid)
 
     @property
@@ -88,8 +93,12 @@ class Claims:
 
     def drop(self, uid: str) -> None:
         """Forget a pod that is gone."""
-        self._waiting.pop(uid, None)
+        self._stop_waiting(uid)
         self.named_pods.drop(uid)
+
+    def _stop_waiting(self, uid: str) -> None:
+        self._waiting.pop(uid, None)
+        self.gangs.end_joining(uid)
 
     def _is_being_bound(self, pod: PodRecord, gang: Gang | None) -> bool:
         if pod.node or pod.is_finished:
@@ -127,7 +136,7 @@ class Claims:
         for uid in list(self._waiting):
             pod = self._record(uid)
             if pod is None or not self._is_being_bound(pod, self.gangs.of_pod(uid)):
-                self._waiting.pop(uid)
+                self._stop_waiting(uid)
                 self.named_pods.owe(uid)
         self.settle(now)
 

@@ -107,6 +107,8 @@ class RollCalls:
             gang.membership = replace(
                 gang.membership, unbound=(), apart=(), to_come=(), vacant=0, is_complete=False
             )
+        if self.gangs.joining:
+            self._await_binding(gang, now)
         self.plans.review_wait(gang, now)
         if self.objects.names_keys:
             self._hold_back(gang, now)
@@ -142,6 +144,17 @@ class RollCalls:
     def forget_founder(self, gang: Gang) -> None:
         """Note that the pod is not there by which a gang was sorted out: it is being created."""
         gang.membership = replace(gang.membership, joining=(), unbound=())
+
+    def _await_binding(self, gang: Gang, now: float) -> None:
+        """Keep a gang from starting while a pod that is to join it is being bound."""
+        names = (name for key, name in self.gangs.joining.values() if key == gang.key)
+        name, status = next(names, None), gang.membership
+        if name is None or status.spec is None or gang.has_started:
+            return
+        if gang.plan.nodes:
+            self.plans.lose(gang, f"pod {name} is part of it, and is being bound", now, losses=0)
+        spec = replace(status.spec, awaits=messages.being_bound(name))
+        gang.membership = replace(status, spec=spec, unbound=(), apart=(), is_complete=False)
 
     def _lose_outgrown(self, gang: Gang, was: GangSpec | None, now: float) -> None:
         """Give up a plan that was made when less was required: by an object, or of its levels."""

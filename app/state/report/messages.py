@@ -58,6 +58,11 @@ def gathering(key: GangKey, pods: int | None, awaited: str) -> str:
     return f"gang {key} waits until all {pods} of its pods are there and ungated"
 
 
+def being_bound(pod: str) -> str:
+    """What a gang awaits: a pod of it is being bound that was none when that began."""
+    return f"the binding of pod {pod} has ended"
+
+
 def gathering_least(key: GangKey, pods: int) -> str:
     """Members are missing or gated that the gang does not start without."""
     return f"gang {key} waits until the {pods} pods that it needs are there and ungated"

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from app.kube.watch.events import Listed
-from app.state.effects import Evict
+from app.state.effects import BindFailed, Evict
 from app.state.filter_result import Passed, Rejected
 from tests.app.dialects.grove.objects import gang, pod_group, within
 from tests.app.state.histories.test_grove import (
@@ -133,6 +133,72 @@ def test_a_pod_that_two_pod_gangs_name_waits_and_is_told_both():
     world.put(naming("c", name="h"))
     finish(world)
     assert len(on(world)) == 2
+
+
+# -- named while it is being bound -----------------------------------------------------------------
+
+
+def named_late():
+    """A gang has a plan when its PodGang names a pod that is being bound in another rack."""
+    world = world_of(naming("b", least=1), *plain("a", "b"))
+    world.tick()
+    planned = world.held["uid-b"]
+    first, elsewhere = world.pods["uid-a"], "n30" if planned[:2] != "n3" else "n00"
+    assert isinstance(world.filter(first), Passed)
+    (bind,) = world.bind(first, elsewhere)
+    world.put(naming("a", "b", least=1))
+    assert leaves(world) == {"b": "g/worker"}
+    return world, bind, planned
+
+
+def test_a_gang_starts_nowhere_while_a_pod_named_since_is_being_bound():
+    world, bind, planned = named_late()
+    world.bind(world.pods["uid-b"], planned)
+    assert world.refused == ["uid-b"]
+    world.tick(20.0)
+    assert world.held.keys() == {"uid-a"}
+    waits = "gang default/g waits until the binding of pod a has ended"
+    assert world.filter(world.pods["uid-b"]).sentence == waits
+    world.confirm([bind])
+    finish(world)
+    assert leaves(world) == AB
+    assert racks(on(world)) == {bind.node[:2]} != {planned[:2]}
+
+
+def _fails(world, bind):
+    world.engine.bind_finished(bind.uid, BindFailed("503"), world.now)
+
+
+def _is_never_heard_of(world, bind):
+    world.tick(61.0)
+
+
+def _goes(world, bind):
+    world.delete(world.pods["uid-a"])
+
+
+def _is_named_no_longer(world, bind):
+    world.put(naming("b", least=1))
+
+
+@pytest.mark.parametrize("end", [_fails, _is_never_heard_of, _goes, _is_named_no_longer])
+def test_a_gang_waits_no_longer_for_a_binding_that_has_ended_or_is_not_its_own(end):
+    world, bind, _ = named_late()
+    end(world, bind)
+    world.tick(10.0)
+    assert "uid-b" in world.held
+
+
+def test_a_gang_that_has_started_goes_on_while_a_pod_named_since_is_being_bound():
+    world = world_of(naming("b", least=1))
+    started(world, *plain("b"))
+    late, last = plain("a", "c")
+    world.put(late)
+    world.filter(late)
+    world.bind(late, "n30")
+    world.put(last, naming("a", "b", "c", least=1))
+    world.tick()
+    assert "uid-c" in world.held
 
 
 # -- whose word counts -----------------------------------------------------------------------------
