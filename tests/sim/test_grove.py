@@ -98,6 +98,21 @@ class Judged(Cluster, Judging):
         """The judge alone hears of this."""
         self.show(self.put(made))
 
+    def name(self, made, *names):
+        """The operator names pods of the workers' pod group; both hear of it."""
+        self.objects.change(POD_GANG, "p-0", spec=made.spec("p", BASE, LEVELS, {"0-w": [*names]}))
+        record = self.api.objects[POD_GANG]["p-0"]
+        self.world.put(record)
+        self.show(record)
+
+    def begin_binding(self, ordinary, on):
+        """A pod that no object names is bound; what is posted stays under way."""
+        self.world.put(ordinary)
+        self.show(ordinary)
+        self.world.filter(ordinary)
+        posted = self.world.bind(ordinary, on)
+        self.life.posted.update({each.uid: each.node for each in posted})
+
     def writes(self, **status):
         uid = self.api.objects[POD_GANG]["p-0"].uid
         self.checks.decided(self.corral, [WriteStatus(None, PATH, uid, status)])
@@ -300,6 +315,19 @@ def test_a_status_that_is_written_again_and_again_is_a_violation():
         judged.writes(phase="Pending", conditions=[_scheduled("False", message="once more")])
     judged.corral.is_leading = False
     judged.writes(phase="Pending", conditions=[_scheduled("False", message="is not written")])
+
+
+def test_a_pod_named_while_it_is_bound_is_no_part_of_the_status_until_that_has_ended():
+    made, late = a_set(1, pack="rack"), pod("late", gpus=1)
+    judged = Judged(made)
+    judged.come(worker("w0"))
+    judged.begin_binding(late, "n3")
+    judged.name(made, "late")
+    assert judged.life.posted == {"uid-late": "n3"}
+    judged.writes(phase="Pending", conditions=[_scheduled("False")])
+    judged.show(replace(late, node="n3", phase="Running"))
+    with pytest.raises(Violation, match=f"G5: {PATH} is Pending"):
+        judged.writes(phase="Pending", conditions=[_scheduled("False", message="too few")])
 
 
 # -- at rest ---------------------------------------------------------------------------------------

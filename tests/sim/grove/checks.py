@@ -118,7 +118,8 @@ class GroveChecks:
         is_whole = its.is_whole(having_nodes(pods))
         gang = life.engine.gangs.by_key.get(effect.gang) if effect.gang is not None else None
         planned = () if gang is None else gang.plan.nodes.keys()
-        begun = binds | life.posted.keys()
+        # A pod that was begun to be bound before its PodGang named it joins when that has ended.
+        begun = binds.union(life.posted).difference(life.engine.claims.waiting)
         waits = not any(not pod.node and pod.uid in begun.union(planned) for pod in pods)
         # What was true stays until it is known whether those that have places are enough.
         is_true = its.phase == "Running" if waits else its.is_scheduled == "True"
