@@ -49,6 +49,7 @@ from tests.sim.observer import PreemptCall
 from tests.sim.preemption import PreemptionChecks
 from tests.sim.shadow import check_books, shadow, state_of
 from tests.sim.told import (
+    are_together,
     claim_of,
     domain,
     has_started,
@@ -63,6 +64,7 @@ from tests.sim.told import (
     role_of,
     roles_of,
     start_of,
+    topologies_told,
 )
 from tests.sim.violation import require
 from tests.sim.vocabulary import VocabularyChecks
@@ -492,41 +494,52 @@ class Checks:
             self._together(life, engine.gangs.by_key[key], nodes)
 
     def _together(self, life: Life, gang: Gang, nodes: dict[str, Any]) -> None:
-        """I4: a required level's planned members are in one domain, with those that run."""
+        """I4: a required level's planned members are in one domain, with those that run.
+
+        By some topology, which is the same for all roles of the gang.
+        """
+        topologies = topologies_told(life)
         for role in roles_of(life, gang):
             level = role[0].annotations.get(REQUIRED, "")
             if not level:
                 continue
             # A node that is gone tells no domain; what ran there is about to go as well.
-            bound = {domain(nodes[each.node], level) for each in role if each.node in nodes}
+            bound = [nodes[each.node] for each in role if each.node in nodes]
             # What is being bound is not called back when its node moves: it counts as bound there.
             moved = {each.uid: now for each in role if (now := _moved_to(life, each, level))}
-            bound.update(moved.values())
+            bound.extend(moved.values())
             # Who takes a place that is kept has a roll call first.
             is_owed = gang.key in life.engine.gangs.unreviewed
             absent = () if is_owed else gang.placeholders.values()
             kept = (each.member for each in absent if not each.is_spare)
             like = [each.pod for each in kept if each.role == role_of(role[0])]
-            planned = {
-                domain(nodes[gang.plan.nodes[each.uid]], level)
+            planned = [
+                nodes[gang.plan.nodes[each.uid]]
                 for each in (*role, *like)
                 if not each.node and each.uid not in moved
                 if gang.plan.nodes.get(each.uid) in nodes
-            }
-            if len(bound) > 1 or gang.key in self._split:
+            ]
+            if not planned or len(_domains(bound, level)) > 1 or gang.key in self._split:
                 continue
+            topologies = [
+                each for each in topologies if are_together((*planned, *bound), level, each)
+            ]
             require(
-                len(planned | bound) <= 1,
-                f"I4: gang {gang.key} requires one {level}: planned in {sorted(planned)},"
-                f" bound in {sorted(bound)}",
+                bool(topologies),
+                f"I4: gang {gang.key} requires one {level}: planned in {_domains(planned, level)},"
+                f" bound in {_domains(bound, level)}",
             )
 
 
-def _moved_to(life: Life, pod: PodRecord, level: str) -> str:
-    """The domain that a node has moved to while the pod is being bound to it; "" if it has not."""
+def _domains(nodes: Iterable[NodeRecord], level: str) -> list[str]:
+    return sorted({domain(node, level) for node in nodes})
+
+
+def _moved_to(life: Life, pod: PodRecord, level: str) -> NodeRecord | None:
+    """The node that the pod is being bound to if that has moved to another domain meanwhile."""
     if pod.node or pod.uid not in life.posted or pod.uid not in life.bound_for:
-        return ""
+        return None
     before = life.bound_for[pod.uid]
     node: Any = life.streams["Node"].mirror.get(before.name)
-    now = "" if node is None else domain(node, level)
-    return now if now != domain(before, level) else ""
+    is_moved = node is not None and domain(node, level) != domain(before, level)
+    return node if is_moved else None

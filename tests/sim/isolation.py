@@ -51,7 +51,7 @@ Subject = str | Event | Admission | None
 """What an input is about: the pod of this uid, what an event says, such a pod, or the time."""
 
 Plans = dict[GangKey, dict[str, str]]
-# By the objects that topologies follow from: the source of the only gangs that are placed in these.
+# By the objects that topologies follow from: the source of the only gangs that may lose plans then.
 PLACED_IN: dict[type, str] = {HyperNodeRecord: "volcano", ClusterTopologyRecord: "grove"}
 
 

@@ -55,6 +55,8 @@ class Life:
     statuses: dict[str, WriteStatus] = field(default_factory=dict)  # not written yet, by uid
     let_in: dict[str, str] = field(default_factory=dict)
     """By uid: the version of each PodGroup of Volcano's as it was let into its queue."""
+    levels_told: dict[tuple[str, ...], None] = field(default_factory=dict)
+    """The levels, widest first, of each topology of labels that it has been told of so far."""
     planned: dict[GangKey, frozenset[tuple[str, str]]] = field(default_factory=dict)
     """What was planned of each PodGang, by uid and node, when its levels were known last."""
     apart: set[tuple[str, str, str]] = field(default_factory=set)

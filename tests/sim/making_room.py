@@ -37,14 +37,15 @@ from tests.sim.node_filters import counts, is_open, may_be_on, totals_by_node
 from tests.sim.oracle import Remaining, Taken, place, wanted
 from tests.sim.shadow import state_of
 from tests.sim.told import (
+    are_together,
     claim_of,
-    domain,
     is_live,
     key_of,
     life_of,
     members_of,
     pods_of,
     role_of,
+    topologies_told,
 )
 from tests.sim.violation import require
 
@@ -355,15 +356,17 @@ class RoomChecks:
                     f"{what} {asked} of {resource} would be on {node.name}, which has"
                     f" {has.get(resource, 0)}",
                 )
-        domains: dict[tuple[object, ...], set[str]] = {}
+        roles: dict[tuple[object, ...], list[NodeRecord]] = {}
         for uid, place_of in plan.places.items():
             pod = told.get(uid)
             level = pod.annotations.get(REQUIRED, "") if pod is not None else ""
             if pod is not None and level:
-                here = domain(nodes[place_of.node], level)
-                domains.setdefault((level, *role_of(pod)), set()).add(here)
-        for role, where in domains.items():
-            require(len(where) == 1, f"{what} it requires one {role[0]}, and not {sorted(where)}")
+                roles.setdefault((level, *role_of(pod)), []).append(nodes[place_of.node])
+        topologies = topologies_told(life)
+        for (level, *_), where in roles.items():
+            topologies = [each for each in topologies if are_together(where, str(level), each)]
+            names = sorted({each.name for each in where})
+            require(bool(topologies), f"{what} it requires one {level}, and not {names}")
 
     def _has_place_together(self, life: Life, tracked: Tracked) -> None:
         """P3 of what the objects of a gang say of its pods."""

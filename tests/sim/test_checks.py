@@ -8,11 +8,12 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from app.kube.core.objects import NodeRecord, PodRecord
+from app.dialects.grove.topology import ClusterTopologyRecord
+from app.kube.core.objects import NodeRecord, ObjectRecord, PodRecord
 from tests.app.state.world import World, members
-from tests.records import node
+from tests.records import BLOCK, RACK, node
 from tests.sim.absent import AbsentPlaces
-from tests.sim.api import ApiServer
+from tests.sim.api import CLUSTER_TOPOLOGY, ApiServer
 from tests.sim.checks import Checks
 from tests.sim.clock import Clock, History
 from tests.sim.faults import Hits
@@ -30,7 +31,7 @@ class Judged:
         clock = Clock()
         api = ApiServer(clock, History(clock))
         self.checks = Checks(clock, api, Random(1), Hits(), named={})
-        kinds = ("Node", "Pod", "Job", "StatefulSet")
+        kinds = ("Node", "Pod", "Job", "StatefulSet", CLUSTER_TOPOLOGY)
         streams = {kind: SimpleNamespace(mirror={}, changed=0) for kind in kinds}
         self.life = Life(self.world.engine, streams, 0.0, 0.0)
         self.corral = SimpleNamespace(
@@ -41,10 +42,11 @@ class Judged:
         )
         self.show(*nodes)
 
-    def show(self, *records: PodRecord | NodeRecord) -> None:
+    def show(self, *records: PodRecord | NodeRecord | ObjectRecord) -> None:
         """Tell the judge alone: the engine makes nothing of it, as with a bug."""
         for each in records:
-            stream = self.life.streams["Pod" if isinstance(each, PodRecord) else "Node"]
+            kind = {NodeRecord: "Node", PodRecord: "Pod"}.get(type(each), CLUSTER_TOPOLOGY)
+            stream = self.life.streams[kind]
             stream.mirror[each.name] = each
             stream.changed += 1
 
@@ -120,6 +122,50 @@ def test_a_plan_on_a_moved_node_that_no_binding_is_under_way_to_is_a_violation()
     judged.world.tick()
     judged.show(_moved(judged, again))
     with pytest.raises(Violation, match=r"I4: .*: planned in \['b0/r9'\], bound in \['b0/r0'\]"):
+        judged.judge()
+
+
+def _two_in_racks_of_one_name():
+    """A gang planned in one rack by a topology without blocks, and that topology."""
+    judged = Judged(node("b0/r2/n0"), node("b1/r2/n1"))
+    topology = _cluster_topology(RACK)
+    judged.world.put(topology)
+    judged.tell(*members("g", 2))
+    judged.world.tick()
+    assert set(judged.world.gang().plan.nodes.values()) == {"n0", "n1"}
+    return judged, topology
+
+
+def _cluster_topology(*levels):
+    return ClusterTopologyRecord(
+        CLUSTER_TOPOLOGY, namespace="", name="t", uid="t", version="1", levels=levels
+    )
+
+
+APART = r"I4: .*: planned in \['b0/r2', 'b1/r2'\]"
+
+
+def test_a_plan_in_one_domain_of_any_topology_that_corral_has_been_told_of_is_no_violation():
+    judged, topology = _two_in_racks_of_one_name()
+    judged.show(topology)
+    judged.judge()
+    judged.show(_cluster_topology(BLOCK, RACK))  # what is planned already stays
+    judged.judge()
+
+
+@pytest.mark.parametrize("levels", [(), (BLOCK, RACK), (BLOCK,)])
+def test_a_plan_in_several_domains_of_every_topology_is_a_violation(levels):
+    judged, _ = _two_in_racks_of_one_name()
+    if levels:
+        judged.show(_cluster_topology(*levels))
+    with pytest.raises(Violation, match=APART):
+        judged.judge()
+
+
+def test_a_plan_on_a_node_that_has_no_domain_in_a_topology_is_not_together_by_that_one():
+    judged, _ = _two_in_racks_of_one_name()
+    judged.show(_cluster_topology("example.com/row", RACK))
+    with pytest.raises(Violation, match=APART):
         judged.judge()
 
 

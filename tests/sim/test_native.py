@@ -8,7 +8,7 @@ import pytest
 from app.kube.watch.events import Applied, Listed
 from app.state.effects import Evict, WriteStatus
 from tests.app.state.world import LISTED, World
-from tests.records import RACK, node, pod
+from tests.records import BLOCK, RACK, node, pod
 from tests.sim.api import NATIVE, NATIVE_GROUP, ApiServer
 from tests.sim.clock import Clock, History
 from tests.sim.faults import Hits
@@ -112,6 +112,20 @@ def test_a_plan_over_two_racks_is_a_violation_where_one_is_required():
     judged.change(3, RACK)
     with pytest.raises(Violation, match=r"N2: g requires one .*rack: planned on"):
         judged.checks.took(judged.life)
+
+
+def test_a_plan_in_one_rack_of_a_topology_that_has_no_blocks_is_no_violation():
+    judged = Judged(2, RACK)
+    judged.come(worker("w0"), worker("w1"))
+    gang = judged.world.engine.gangs.of_pod("uid-w0")
+    places = {"uid-w0": "n0", "uid-w1": "again"}
+    judged.show(
+        msgspec.structs.replace(NODES[0], name="again", labels={**NODES[0].labels, BLOCK: "b9"})
+    )
+    with pytest.raises(Violation, match=r"N2: g requires one .*rack: planned on"):
+        judged.checks.together(judged.life, gang, places)
+    judged.life.levels_told[(RACK,)] = None
+    judged.checks.together(judged.life, gang, places)
 
 
 def test_room_in_two_racks_is_a_violation_where_one_is_required():

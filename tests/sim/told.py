@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from app.dialects import corral as own
+from app.dialects.grove.topology import ClusterTopologyRecord
 from app.dialects.spec import Claim, GangKey
 from app.dialects.workloads import WorkloadRecord
 from app.dialects.workloads.job_set import GLOBAL_REPLICAS as JOBS_OF_ALL
@@ -16,7 +17,7 @@ from app.kube.watch.events import Deleted, Event, Kind, Listed
 from app.state.effects import Delete, Effect, Evict, TryEviction
 from app.state.gang.gang import Gang
 from tests.records import BLOCK, RACK
-from tests.sim.api import POD_GANG
+from tests.sim.api import CLUSTER_TOPOLOGY, POD_GANG
 from tests.sim.dialects import DIALECTS
 from tests.sim.life import Life
 from tests.sim.owners import declared_by
@@ -196,6 +197,28 @@ def domain(node: NodeRecord, level: str) -> str:
     """The node's domain of a level, by its path."""
     block, rack = node.labels.get(BLOCK, ""), node.labels.get(RACK, "")
     return block if level == BLOCK else f"{block}/{rack}"
+
+
+def topologies_told(life: Life) -> list[tuple[str, ...]]:
+    """The levels of every topology that may have served a plan, widest first; those set lead.
+
+    A gang that names none is placed on any that has its levels. A plan stays when the topology
+    that it was made on has other levels or goes, so those that were told before count as well.
+    """
+    stream = life.streams.get(CLUSTER_TOPOLOGY)
+    for record in () if stream is None else stream.mirror.values():
+        assert isinstance(record, ClusterTopologyRecord)
+        life.levels_told[record.levels] = None
+    return [(BLOCK, RACK), *life.levels_told]
+
+
+def are_together(nodes: Iterable[NodeRecord], level: str, levels: tuple[str, ...]) -> bool:
+    """Whether all are in one domain of a level by a topology of these levels."""
+    if level not in levels:
+        return False
+    above = levels[: levels.index(level) + 1]
+    paths = {tuple(node.labels.get(key, "") for key in above) for node in nodes}
+    return len(paths) <= 1 and all(map(all, paths))
 
 
 def named(event: Event) -> str:

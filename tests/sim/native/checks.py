@@ -34,7 +34,16 @@ from tests.sim.native.pod_group import (
 )
 from tests.sim.objects import Objects
 from tests.sim.starts import starts
-from tests.sim.told import domain, gone_by, is_live, life_of, members_of, pods_of
+from tests.sim.told import (
+    are_together,
+    domain,
+    gone_by,
+    is_live,
+    life_of,
+    members_of,
+    pods_of,
+    topologies_told,
+)
 from tests.sim.violation import require
 
 SOURCE = "native"  # of the keys of such gangs
@@ -125,8 +134,11 @@ class NativeChecks:
         if not planned or len(there) > 1:
             return
         wanted = {domain_of(nodes[each], its.key) for each in planned}
+        having = [nodes[each] for each in planned | bound]
+        topologies = topologies_told(life)
         require(
-            len(wanted | there) == 1,
+            len(wanted | there) == 1
+            or any(are_together(having, its.key, each) for each in topologies),
             f"N2: {its.name} requires one {its.key}: planned on {sorted(planned)},"
             f" bound on {sorted(bound)}",
         )
