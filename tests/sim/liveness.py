@@ -26,7 +26,7 @@ from tests.sim.corral import Corral
 from tests.sim.dialects import DIALECTS
 from tests.sim.kube_scheduler import SCHEDULER
 from tests.sim.node_filters import counts
-from tests.sim.oracle import Cluster, Taken, first_fit, place, to_come, wanted
+from tests.sim.oracle import Cluster, Taken, first_fit, is_each_led, place, to_come, wanted
 from tests.sim.owners import declared_by
 from tests.sim.preemption import Nominated
 from tests.sim.queue import MOST_BACKOFF
@@ -373,6 +373,9 @@ def waits_in_vain(
         if not may_hold([each.pod.request for each in absent]):
             return ""
         asked += absent
+    has_begun = bound or gone or any(pod.phase == "Succeeded" for pod in members)
+    if not has_begun and not is_each_led(asked):
+        return ""
     placement = place(among or api, key, asked, bound, taken)
     return str([(one.pod_set, one.domains) for one in placement.pod_sets]) if placement else ""
 

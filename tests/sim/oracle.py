@@ -5,6 +5,7 @@ Holds do not count, but for those that are meant to last: of pods that a gang ex
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -120,6 +121,18 @@ def first_fit(api: ApiServer, pod: PodRecord, taken: Taken) -> str:
         if may and not lacks(node, of_node, pod.request):
             return str(node.name)
     return ""
+
+
+def is_each_led(waiting: Iterable[Wanted]) -> bool:
+    """Whether each pod set group is a leader and its workers: a gang does not start otherwise.
+
+    Another webhook may change some of the workers, and then there is a pod set more.
+    """
+    roles: dict[str, Counter[tuple[object, ...]]] = {}
+    for each in waiting:
+        if each.group:
+            roles.setdefault(each.group, Counter())[each.role] += 1
+    return all(len(pods) == 2 and min(pods.values()) == 1 for pods in roles.values())
 
 
 def place(

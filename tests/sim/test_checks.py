@@ -9,9 +9,10 @@ import msgspec
 import pytest
 
 from app.dialects.grove.topology import ClusterTopologyRecord
-from app.kube.core.objects import NodeRecord, ObjectRecord, PodRecord
+from app.dialects.kueue.annotations import POD_SET_GROUP
+from app.kube.core.objects import NodeRecord, ObjectRecord, PodRecord, Shape, Toleration
 from tests.app.state.world import World, members
-from tests.records import BLOCK, RACK, node
+from tests.records import BLOCK, RACK, group, node, pod
 from tests.sim.absent import AbsentPlaces
 from tests.sim.api import CLUSTER_TOPOLOGY, ApiServer
 from tests.sim.checks import Checks
@@ -192,3 +193,44 @@ def test_the_rest_of_a_gang_that_is_being_bound_has_its_nodes() -> None:
 def test_nothing_is_kept_longer_than_kube_scheduler_takes_to_come_again() -> None:
     with pytest.raises(Violation, match="L1: gang default/g waits and fits"):
         _check_at(later=MOST_BACKOFF + 1)
+
+
+def _led(*pods: PodRecord) -> list[PodRecord]:
+    """The pods of a leader-worker group, as one gang of these."""
+    of = {**group("g", len(pods), RACK), POD_SET_GROUP: "led"}
+    return [msgspec.structs.replace(each, annotations=of) for each in pods]
+
+
+def _check_led(*pods: PodRecord) -> None:
+    """The last check, with a group that waits on a free rack."""
+    nodes = [node(f"b0/r0/n{at}") for at in range(4)]
+    judged, gang = Judged(*nodes), _led(*pods)
+    judged.tell(*gang)
+    api = judged.checks.api
+    for each in nodes:
+        api.create("Node", each)
+    for each in gang:
+        api.create("Pod", each)
+    corral = judged.corral
+    corral.engine, corral.is_leading, corral.incarnation = judged.world.engine, True, 1
+    corral.now += MOST_BACKOFF + 1
+    check_nobody_is_forgotten(api, [corral], AbsentPlaces(api), lambda pod: False, (), {})
+
+
+LEADER, WORKER = pod("leader", gpus=0), pod("w0")
+TOLERATES = msgspec.structs.replace(
+    pod("w1"), shape=Shape(tolerations=(Toleration("maintenance", "Exists", "", ""),))
+)
+
+
+def test_a_leader_waits_for_nothing_beside_workers_that_are_not_alike() -> None:
+    _check_led(LEADER, WORKER, TOLERATES)
+
+
+def test_two_leaders_of_two_workers_do_not_start_together() -> None:
+    _check_led(LEADER, pod("leader1", gpus=0), WORKER, pod("w1"))
+
+
+def test_a_leader_that_waits_beside_its_workers_and_fits_is_forgotten() -> None:
+    with pytest.raises(Violation, match="L1: gang default/g waits and fits"):
+        _check_led(LEADER, WORKER, pod("w1"))
