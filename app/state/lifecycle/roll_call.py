@@ -152,7 +152,9 @@ class RollCalls:
         if name is None or status.spec is None or gang.has_started:
             return
         if gang.plan.nodes:
-            self.plans.lose(gang, f"pod {name} is part of it, and is being bound", now, losses=0)
+            self.plans.lose(
+                gang, f"pod {name} is part of it now, and is being bound", now, losses=0
+            )
         spec = replace(status.spec, awaits=messages.being_bound(name))
         gang.membership = replace(status, spec=spec, unbound=(), apart=(), is_complete=False)
 
