@@ -178,8 +178,8 @@ def _check_at(later: float) -> None:
     api = judged.checks.api
     for each in judged.life.streams["Node"].mirror.values():
         api.create("Node", each)
-    for pod in pods:
-        api.create("Pod", pod)
+    for each in pods:
+        api.create("Pod", each)
     corral = judged.corral
     corral.engine, corral.is_leading, corral.incarnation = judged.world.engine, True, 1
     corral.now += later
