@@ -86,7 +86,7 @@ def test_of_several_kinds_that_do_not_fit_the_one_is_told_of_which_the_least_sha
 def test_fewer_fit_than_are_needed_or_it_says_what_does_not_fit_beside_them(seed: int) -> None:
     chance = random.Random(seed)
     seen: Counter[str] = Counter()
-    for _ in range(500):
+    for _ in range(1500):
         asked = random_question(chance)
         answer = find(asked.tree, asked.capacity, asked.gang, asked.masks, asked.options)
         lost = chance.choice([losses.random_loss, losses.random_slice_loss])(chance)
