@@ -104,7 +104,7 @@ class WalkState:
         for placed in held.placed:
             slots = added(placed, self.kept)
             self.view.assume(requests[placed.pod_set], slots, times)
-            self.headroom.renew(slots.indices)
+            self.headroom.note(slots.indices)
 
     def candidates(
         self, part: Part, subtree: Subtree, level: int, *, is_whole: bool = True

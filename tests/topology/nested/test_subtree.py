@@ -121,7 +121,7 @@ def test_headroom_that_is_renewed_is_what_is_counted_anew() -> None:
             )
             pairs = Pairs.of([(slot, chance.randint(1, 2)) for slot in slots])
             view.assume(chance.choice(kinds)[0], pairs, chance.choice([1, 1, -1]))
-            headroom.renew(pairs.indices)
+            headroom.note(pairs.indices)
             anew = Headroom(view, kinds)
             for kind in kinds:
                 for level in range(len(tree.levels)):
