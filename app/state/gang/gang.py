@@ -41,6 +41,7 @@ from app.state.gang.parts import (
     Rejections,
     Reporting,
     Searched,
+    ToldFirst,
     Ungating,
     Version,
 )
@@ -104,6 +105,7 @@ class Gang:
     need: NodeNeed = field(default_factory=NodeNeed)
     ask: NodeAsk = field(default_factory=NodeAsk)
     rejections: Rejections = field(default_factory=Rejections)
+    told_first: ToldFirst = field(default_factory=ToldFirst)
     reporting: Reporting = field(default_factory=Reporting)
     milestones: Milestones = field(default_factory=Milestones)
     back_off: BackOff = field(default_factory=BackOff)

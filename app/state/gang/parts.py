@@ -194,7 +194,7 @@ class NodeAsk:
 
 @dataclass(slots=True)
 class Rejections:
-    """Members that /filter rejected. Written by `report/requeue.py` and `report/nominating.py`.
+    """Members that /filter rejected. Written by `report/requeue.py`.
 
     Invariant: `outdated` is a part of `sentences`, whose uids are members.
     """
@@ -202,8 +202,14 @@ class Rejections:
     sentences: dict[str, str] = field(default_factory=dict)  # what /filter answered; "": unknown
     outdated: dict[str, None] = field(default_factory=dict)  # whose sentence holds no longer
     requeued_at: float = 0.0  # when planned ones among them were last requeued
-    nominated: dict[str, str] = field(default_factory=dict)
-    """uid -> node, as we had it written; "": taken back, and the watch may show it still."""
+
+
+@dataclass(slots=True)
+class ToldFirst:
+    """Nodes that kube-scheduler is told to look at first. Written by `report/nominating.py`."""
+
+    nodes: dict[str, str] = field(default_factory=dict)
+    """uid of a member -> node, as we had it written; "": taken back, and the watch may show it."""
 
 
 @dataclass(frozen=True, slots=True)

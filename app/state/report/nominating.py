@@ -47,7 +47,7 @@ class _Stray:
 
 @dataclass(slots=True)
 class Nominating:
-    """Nominates members, and takes that back. `Gang.rejections.nominated` has what was written."""
+    """Nominates members, and takes that back. `Gang.told_first` has what was written."""
 
     settings: EngineSettings
     outbox: Outbox
@@ -75,7 +75,7 @@ class Nominating:
         """What is to be written; None: it is there, or the pod needs none."""
         if pod.gates or self.is_forbidden(gang):
             return None
-        node, nominated = self._wanted(gang, pod), gang.rejections.nominated
+        node, nominated = self._wanted(gang, pod), gang.told_first.nodes
         if not (node or nominated.get(pod.uid) or pod.nominated_node):
             return None
         nominated[pod.uid] = node
@@ -117,8 +117,8 @@ class Nominating:
             return
         if before is not None and before.nominated_node not in ("", pod.nominated_node):
             self._ended[before.nominated_node] = now + ENDED_SECONDS
-        if pod.nominated_node and pod.uid not in gang.rejections.nominated:
-            gang.rejections.nominated[pod.uid] = pod.nominated_node
+        if pod.nominated_node and pod.uid not in gang.told_first.nodes:
+            gang.told_first.nodes[pod.uid] = pod.nominated_node
             self._followed.setdefault(gang.key, gang.plan.version)
 
     def note_other(self, pod: PodRecord) -> None:
@@ -153,7 +153,7 @@ class Nominating:
         self._ended = {node: until for node, until in self._ended.items() if until > now}
         for key, version in list(self._followed.items()):
             gang = gangs.get(key)
-            if gang is None or not gang.rejections.nominated:
+            if gang is None or not gang.told_first.nodes:
                 del self._followed[key]
             elif key.namespace in self._forbidden:
                 continue
@@ -164,17 +164,17 @@ class Nominating:
         self._requeue_held_up(gangs, now)
 
     def _correct(self, gang: Gang, *, is_due: bool) -> None:
-        for uid, told in list(gang.rejections.nominated.items()):
+        for uid, told in list(gang.told_first.nodes.items()):
             member = gang.members.get(uid)
             if member is None or member.pod.node or uid in gang.binding.posted:
-                del gang.rejections.nominated[uid]
+                del gang.told_first.nodes[uid]
                 continue
             is_ended = not told and is_due
             has_changed = self._wanted(gang, member.pod) != told
             if has_changed or (is_ended and member.pod.nominated_node):
                 self.wake(gang, member.pod)
             elif is_ended:
-                del gang.rejections.nominated[uid]
+                del gang.told_first.nodes[uid]
 
     def _take_back_strays(self, now: float) -> None:
         for uid, stray in self._strays.items():
@@ -212,7 +212,7 @@ class Nominating:
         ]
         for key in self._followed:
             gang = gangs.get(key)
-            for uid, told in () if gang is None else gang.rejections.nominated.items():
+            for uid, told in () if gang is None else gang.told_first.nodes.items():
                 member = gang.members.get(uid) if gang is not None else None
                 if gang is None or member is None or member.pod.node:
                     continue
