@@ -11,6 +11,7 @@ import gzip
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -105,17 +106,16 @@ def replayed(of: Partition, order: DomainOrder, *, closed: float = 0.0) -> tuple
     running: list[tuple[int, list[int]]] = []
     switches = cells = 0
     for first, end, hosts in of.jobs:
-        for _, slots in (over := [each for each in running if each[0] <= first]):
-            for slot in slots:
+        while running and running[0][0] <= first:
+            for slot in heappop(running)[1]:
                 capacity.use(slot, WHOLE_HOST, -1)
-        running = [each for each in running if each not in over]
         slots = _placed(tree, capacity, len(hosts), order)
         for slot in slots:
             capacity.use(slot, WHOLE_HOST, 1)
         switches += len({int(tree.domain_of[SWITCH][slot]) for slot in slots})
         cells += len({int(tree.domain_of[0][slot]) for slot in slots})
         if end is not None:
-            running.append((end, slots))
+            heappush(running, (end, slots))
     return switches / len(of.jobs), cells / len(of.jobs)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from topology.fit.unit import Unit
 from topology.model.resources import Counts
 from topology.nested.parts import Part
-from topology.nested.state import Held, WalkState, over_nodes
+from topology.nested.state import Held, WalkState
 from topology.nested.subtree import Subtree
 from topology.nested.unplaced import has_kept
 from topology.packing.pack import Packing
@@ -110,18 +110,9 @@ def repacked(
     packing = state.packing(parts, domain)
     if not isinstance(packing, Packing):
         return []
-    found, first = list[tuple[Part, Held]](), domain.slots[0]
-    rows = iter(packing.pods_by_shape_and_node)
-    for part in parts:
+    found = list[tuple[Part, Held]]()
+    for part, placed in state.packed(parts, packing, domain):
         assert part.floor is not None, "only leaves are packed"
-        way = [(first + at, here) for at, here in _of(next(rows))]
-        leader = None if part.floor.leader is None else first + _of(next(rows))[0][0]
-        placed = over_nodes(state.view.tree, part.floor, way, leader)
         inside = before[id(part)].inside if id(part) in before else around
         found.append((part, Held(part.floor, placed, inside)))
     return found
-
-
-def _of(pods: Counts) -> list[tuple[int, int]]:
-    """(node, pods) where there are any. Shapes: (N,)."""
-    return [(at, here) for at, here in enumerate(pods.tolist()) if here]

@@ -19,7 +19,7 @@ from topology.fit.utilization import weights_of
 from topology.fit.view import View
 from topology.model.answer import NoFit, PodSetPlacement
 from topology.model.request import DomainOrder, PodSet
-from topology.model.resources import Mask, Rows
+from topology.model.resources import Counts, Mask, Rows
 from topology.model.tree import Tree
 from topology.nested.headroom import Headroom
 from topology.nested.parts import Demand, Kind, Part
@@ -331,6 +331,18 @@ class WalkState:
             CELLS,
         )
 
+    def packed(
+        self, leaves: Sequence[Part], packing: Packing, subtree: Subtree
+    ) -> Iterator[tuple[Part, tuple[PodSetPlacement, ...]]]:
+        """The places that a `packing` gives leaves, beside their kept pods."""
+        first, rows = subtree.slots[0], iter(packing.pods_by_shape_and_node)
+        for leaf in leaves:
+            assert leaf.floor is not None, "only leaves are packed"
+            way = Counter(dict(self.kept.get(leaf.floor.workers.name, ())))
+            way.update(_by_slot(next(rows), first))
+            leader = None if leaf.floor.leader is None else min(_by_slot(next(rows), first))
+            yield leaf, over_nodes(self.view.tree, leaf.floor, sorted(way.items()), leader)
+
     def shortage(self, part: Part, subtree: Subtree, level: int) -> NoFit:
         """Of the kind that lacks most, what the best domain of a level in a subtree takes.
 
@@ -362,6 +374,11 @@ class WalkState:
             nodes=int(np.count_nonzero(view.capacity.is_open)),
         )
         return found if available < needed else _with_others(found, units, kind)
+
+
+def _by_slot(pods: Counts, first: int) -> dict[int, int]:
+    """Slot -> pods, where there are any, of nodes from a first slot on. Shapes: (N,)."""
+    return {slot: here for slot, here in enumerate(pods.tolist(), first) if here}
 
 
 def _together(requests: Iterable[tuple[Sequence[int], int]]) -> dict[int, int]:

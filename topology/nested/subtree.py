@@ -10,6 +10,7 @@ own have one domain each. The amounts are views of the books: nothing is copied 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -38,6 +39,11 @@ def subtree_of(tree: Tree, level: int, domain: int) -> Subtree:
     """One domain."""
     slots = tree.slots(level, domain)
     return Subtree(level, domain, (slots.start, slots.stop))
+
+
+def subtrees_of(tree: Tree, level: int, domains: Iterable[int]) -> Iterator[Subtree]:
+    """Domains of one level, each made when it is asked for."""
+    return (subtree_of(tree, level, domain) for domain in domains)
 
 
 def domains_in(tree: Tree, subtree: Subtree, level: int) -> tuple[int, int]:

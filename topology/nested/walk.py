@@ -29,8 +29,7 @@ pkg/scheduler/actions/allocate/allocate.go (v1.15).
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
@@ -43,8 +42,8 @@ from topology.model.resources import Mask
 from topology.model.tree import Tree
 from topology.nested.parts import Part, is_nested, root_of, wanted
 from topology.nested.repack import by_demand, movable, repacked
-from topology.nested.state import Held, WalkState, over_nodes
-from topology.nested.subtree import Subtree, subtree_of, whole
+from topology.nested.state import Held, WalkState
+from topology.nested.subtree import Subtree, subtrees_of, whole
 from topology.nested.surplus import Surplus, Ways
 from topology.nested.unplaced import has_kept
 from topology.packing.pack import NoPacking, Packing
@@ -314,13 +313,8 @@ class Walk:
         )
 
     def _packed_way(self, part: Part, subtree: Subtree, packing: Packing) -> Ways:
-        for member, pods in zip(part.members, packing.pods_by_shape_and_node, strict=True):
+        for member, placed in self.state.packed(part.members, packing, subtree):
             assert member.floor is not None, "a packing is of leaves"
-            way = Counter(dict(self.stay.get(member.floor.workers.name, ())))
-            way.update(
-                {slot: here for slot, here in enumerate(pods.tolist(), subtree.slots[0]) if here}
-            )
-            placed = over_nodes(self.view.tree, member.floor, sorted(way.items()), None)
             self.state.hold(member, Held(member.floor, placed, subtree))
         try:
             yield True
@@ -359,10 +353,10 @@ class Walk:
             if level <= subtree.level:
                 break  # all of the subtree is in one domain of it
             candidates = self.state.candidates(part, subtree, level, is_whole=self.round.is_whole)
-            yield from (subtree_of(self.view.tree, level, domain) for domain in candidates)
+            yield from subtrees_of(self.view.tree, level, candidates)
             if self.round.repacks:
                 others = self.state.roomy(part, subtree, level, candidates)
-                yield from (subtree_of(self.view.tree, level, domain) for domain in others)
+                yield from subtrees_of(self.view.tree, level, others)
         is_all_allowed = part.may_spread or part.levels[-1] <= subtree.level
         if is_all_allowed and self.state.has_room(part, subtree):
             yield subtree
@@ -380,8 +374,7 @@ class Walk:
             yield from self._domains(part, subtree)
         elif self.round.repacks and not part.floor.may_spread and part.floor.last > subtree.level:
             candidates = self.state.candidates(part, subtree, part.floor.last)
-            for domain in candidates:
-                yield subtree_of(self.view.tree, part.floor.last, domain)
+            yield from subtrees_of(self.view.tree, part.floor.last, candidates)
         elif self.state.has_room(part, subtree):
             yield subtree
         else:
@@ -393,18 +386,15 @@ class Walk:
         if not part.floor.may_spread:
             first = max(first, part.floor.last)
         for level in range(first, tree.node_level + 1):
-            candidates = self.state.candidates(part, subtree, level)
-            yield from (subtree_of(tree, level, domain) for domain in candidates)
+            yield from subtrees_of(tree, level, self.state.candidates(part, subtree, level))
 
-    def _domains_to_repack(self, part: Part, subtree: Subtree) -> Iterator[Subtree]:
+    def _domains_to_repack(self, part: Part, subtree: Subtree) -> Iterable[Subtree]:
         """Domains that a leaf may be in and that have as much free in all as it requests."""
         assert part.floor is not None, "a leaf has a unit"
         if part.floor.may_spread or part.floor.last <= subtree.level:
-            yield subtree
-            return
-        level = part.floor.last
-        for domain in self.state.roomy(part, subtree, level, ()):
-            yield subtree_of(self.view.tree, level, domain)
+            return [subtree]
+        found = self.state.roomy(part, subtree, part.floor.last, ())
+        return subtrees_of(self.view.tree, part.floor.last, found)
 
     def _leaf_places(self, part: Part, unit: Unit, subtree: Subtree) -> Iterator[_Place]:
         """The place in each domain, and in EVERY_WAY each other way over the nodes, if few."""
@@ -412,10 +402,10 @@ class Walk:
             yield self.state.put(part, unit, domain)
         if not self.round.is_thorough or not part.is_small:
             return
-        tree, domains = self.view.tree, [subtree]
+        domains: Iterable[Subtree] = [subtree]
         if not unit.may_spread and unit.last > subtree.level:
             candidates = self.state.candidates(part, subtree, unit.last)
-            domains = [subtree_of(tree, unit.last, domain) for domain in candidates]
+            domains = subtrees_of(self.view.tree, unit.last, candidates)
         for domain in domains:
             yield from self.state.every_way(unit, domain)
 
@@ -428,13 +418,10 @@ class Walk:
         if part.floor is not None:
             self.tries -= 1
             return not isinstance(self.state.put(part, part.floor, subtree), NoFit)
-        domains = [subtree]
+        domains: Iterable[Subtree] = [subtree]
         if not part.may_spread and part.levels[-1] > subtree.level:
-            level = part.levels[-1]
-            domains = [
-                subtree_of(self.view.tree, level, domain)
-                for domain in self.state.candidates(part, subtree, level)
-            ]
+            candidates = self.state.candidates(part, subtree, part.levels[-1])
+            domains = subtrees_of(self.view.tree, part.levels[-1], candidates)
         return any(
             self.state.has_room(part, domain)
             and not self._is_refuted(part, domain)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.text import BLOCK, RACK, cluster, vector
+from tests.text import BLOCK, RACK, cluster, pods_per_node, vector
 from topology import Capacity, Constraint, Gang, Group, NoFit, Options, PodSet, Tree
 from topology import find as search
 from topology.fit.view import View
@@ -21,12 +21,7 @@ def asks(capacity: Capacity, name: str, pods: int, constraint=IN_RACK, **amounts
 
 def found(tree: Tree, capacity: Capacity, *members: PodSet | Group, tries: int = 32):
     answer = search(tree, capacity, Gang("ns/g", Group("g", members)), {}, Options(tries=tries))
-    if isinstance(answer, NoFit):
-        return answer
-    return {
-        each.pod_set: {tree.nodes[slot]: pods for slot, pods in each.slots}
-        for each in answer.pod_sets
-    }
+    return answer if isinstance(answer, NoFit) else pods_per_node(tree, answer)
 
 
 def test_those_that_need_most_come_first_whatever_they_need_most_of() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.text import BLOCK, RACK, cluster, vector
+from tests.text import BLOCK, RACK, cluster, pods_per_node, vector
 from topology import (
     Capacity,
     Constraint,
@@ -50,7 +50,7 @@ def racks_of(tree: Tree, capacity: Capacity, asked: PodSet, order: DomainOrder) 
     found = find(tree, capacity, gang, {}, Options(order=order))
     assert not isinstance(found, NoFit), str(found)
     invariants.check(tree, capacity, gang=gang, placement=found)
-    return sorted({tree.nodes[slot].replace("n", "r") for slot, _ in found.pod_sets[0].slots})
+    return sorted(node.replace("n", "r") for node in pods_per_node(tree, found)["workers"])
 
 
 def test_kueue_takes_the_tightest_block_however_broken_it_is() -> None:
