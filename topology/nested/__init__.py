@@ -6,7 +6,7 @@ tries the next domain, within a counted budget. What a domain certainly cannot t
 
 Read in this order: `parts` (the gang as levels of one tree), `subtree` (one domain as a cluster of
 its own), `headroom` (what each domain still takes), `scores` (which is best for a group whose
-members choose domains inside it), `state` (what is placed where), `walk` (the search), `surplus`
-(what is not needed, after it), `unplaced` and `complete` (the same for a gang of which some pods
-stay).
+members choose domains inside it), `state` (what is placed where), `repack` (the pod sets of one
+domain, packed anew for one more), `walk` (the search), `surplus` (what is not needed, after it),
+`unplaced` and `complete` (the same for a gang of which some pods stay).
 """
