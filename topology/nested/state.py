@@ -7,7 +7,7 @@ them back. It decides nothing; deciding is `walk`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -21,8 +21,9 @@ from topology.model.answer import NoFit, PodSetPlacement
 from topology.model.request import DomainOrder, PodSet
 from topology.model.resources import Counts, Mask, Rows
 from topology.model.tree import Tree
+from topology.nested.bounds import Bounds, together
 from topology.nested.headroom import Headroom
-from topology.nested.parts import Demand, Kind, Part
+from topology.nested.parts import Kind, Part
 from topology.nested.scores import Scores, choices
 from topology.nested.subtree import Cut, Subtree, cut, domains_in, subtree_of
 from topology.nested.unplaced import has_kept
@@ -61,13 +62,13 @@ class WalkState:
     """The view is not read any more, so nothing is taken back."""
     headroom: Headroom = field(init=False)
     _cuts: dict[Subtree, Cut] = field(default_factory=dict)
-    _alikes: dict[int, dict[tuple[int, object], tuple[int, Demand]]] = field(default_factory=dict)
-    """By the id of a group: see `_alike`."""
+    _bounds: Bounds = field(init=False)
 
     def __post_init__(self) -> None:
         kinds = dict.fromkeys(kind for leaf in self.root.leaves() for kind in _kinds(leaf))
         self.view.expect(request for request, _ in kinds)
         self.headroom = Headroom(self.view, kinds)
+        self._bounds = Bounds(self.view, self.headroom, self.kept)
 
     def is_placed(self, part: Part) -> bool:
         return id(part) in (self.subtrees if part.unit is None else self.held)
@@ -124,9 +125,11 @@ class WalkState:
                 may_fit[home[0] - start] = True
         for kind, pods in part.demand:
             may_fit &= self.headroom.pods(kind, level)[start:end] >= pods
-        if len(part.demand) > 1 and np.count_nonzero(may_fit) > FEW_DOMAINS:
-            may_fit &= self._hold_all(part, subtree, level)
-            may_fit &= self._hold_each(part, level, start, end)
+        left = np.count_nonzero(may_fit)
+        if left > FEW_DOMAINS and len(part.demand) > 1:
+            may_fit &= self._bounds.hold_all(part, subtree, level)
+        if left and self._bounds.requires_narrower(part, level):
+            may_fit &= self._bounds.hold_each(part, subtree, level)
         candidates: Rows = may_fit.nonzero()[0] + start
         if candidates.size > 1:
             how = self.view.options.order
@@ -143,68 +146,27 @@ class WalkState:
     def roomy(self, part: Part, subtree: Subtree, level: int, but: Sequence[int]) -> list[int]:
         """Other domains of a level in the subtree with as much free in all as a part requests.
 
-        None where pods of the part stay: they say where it may be.
+        Only those where this walk has placed pods: nothing else can be moved there. None where
+        pods of the part stay: they say where it may be.
         """
         start, end = domains_in(self.view.tree, subtree, level)
         if start == end or has_kept(part, self.kept):
             return []
-        has_enough = self._hold_all(part, subtree, level)
+        is_used = self._is_used(level)[start:end]
+        if not is_used.any():
+            return []
+        has_enough = is_used & self._bounds.hold_sums(part, subtree, level)
         has_enough[np.array(but, dtype=np.intp) - start] = False
         return [start + int(domain) for domain in has_enough.nonzero()[0]]
 
-    def _hold_all(self, part: Part, subtree: Subtree, level: int) -> Mask:
-        """Whether domains have as much free in all as the kinds of a part request together.
-
-        Each kind alone may fit where all of them do not, and thousands of such domains may come
-        before the first that takes them. Shapes: a narrower level's domains in the subtree.
-        """
-        wanted = _together((request, pods) for (request, _), pods in part.demand)
-        slots: Rows = np.arange(*subtree.slots)
-        starts = self.view.tree.starts[level][slice(*domains_in(self.view.tree, subtree, level))]
-        is_open = self.view.capacity.is_open[slots]
-        held = np.ones(starts.size, dtype=np.bool_)
-        free = self.view.free(list(wanted), slots)
-        for amount, left in zip(wanted.values(), free, strict=True):
-            here = np.where(is_open, np.maximum(left, 0), 0)
-            held &= np.add.reduceat(here, starts - slots[0]) >= amount
-        return held
-
-    def _hold_each(self, part: Part, level: int, start: int, end: int) -> Mask:
-        """Whether domains have enough narrower ones for the groups that each require one.
-
-        Of groups that are alike a narrower domain takes at most as many as it would take pods of
-        each kind alone. Shapes: (end - start,).
-        """
-        held = np.ones(end - start, dtype=np.bool_)
-        around = self.view.tree.domain_of[level]
-        for (inner, _), (groups, demand) in self._alike(part).items():
-            if inner <= level or groups < 2:
-                continue
-            takes = np.minimum.reduce(
-                [self.headroom.pods(kind, inner) // pods for kind, pods in demand]
-            )
-            domains = around[self.view.tree.starts[inner]]
-            is_inside = (domains >= start) & (domains < end)
-            counts = np.bincount(domains[is_inside] - start, takes[is_inside], end - start)
-            held &= counts >= groups
-        return held
-
-    def _alike(self, part: Part) -> dict[tuple[int, object], tuple[int, Demand]]:
-        """How many groups of a part require one domain of each level and request the same.
-
-        Alike are those that request the same of the same nodes.
-        """
-        found = self._alikes.get(id(part))
-        if found is None:
-            found = self._alikes[id(part)] = {}
-            for each in _requiring(part):
-                alike = tuple(
-                    (request, id(self.view.masks.get(shape)), pods)
-                    for (request, shape), pods in each.demand
-                )
-                groups, _ = found.get((each.levels[-1], alike), (0, ()))
-                found[each.levels[-1], alike] = groups + 1, each.demand
-        return found
+    def _is_used(self, level: int) -> Mask:
+        """Where this walk has placed pods. Shapes: (D,)."""
+        domain_of = self.view.tree.domain_of[level]
+        is_used = np.zeros(self.view.tree.starts[level].size, dtype=np.bool_)
+        for held in self.held.values():
+            for placed in held.placed:
+                is_used[domain_of[placed.slots.indices]] = True
+        return is_used
 
     def home(self, part: Part, subtree: Subtree, level: int) -> Rows:
         """Domains of a level inside a subtree that hold kept pods of a part, if these bind it."""
@@ -265,7 +227,7 @@ class WalkState:
     def _takes_both(self, unit: Unit, slot: int, workers: int) -> bool:
         """Whether a node takes the leader beside so many workers."""
         assert unit.leader is not None, "asked of a unit with a leader"
-        asked = _together(((unit.leader.request, 1), (unit.workers.request, workers)))
+        asked = together(((unit.leader.request, 1), (unit.workers.request, workers)))
         free = self.view.free(list(asked), np.array([slot], dtype=np.intp))
         return all(amount <= left[0] for amount, left in zip(asked.values(), free, strict=True))
 
@@ -373,32 +335,18 @@ class WalkState:
             excluded=view.excluded(short, None if inside is subtree else slice(*inside.slots)),
             nodes=int(np.count_nonzero(view.capacity.is_open)),
         )
-        return found if available < needed else _with_others(found, units, kind)
+        if available < needed:
+            return found
+        for member in self._bounds.narrower(part):
+            why = self.shortage(member, inside, member.levels[-1])
+            if why.available < why.needed:
+                return why
+        return _with_others(found, units, kind)
 
 
 def _by_slot(pods: Counts, first: int) -> dict[int, int]:
     """Slot -> pods, where there are any, of nodes from a first slot on. Shapes: (N,)."""
     return {slot: here for slot, here in enumerate(pods.tolist(), first) if here}
-
-
-def _together(requests: Iterable[tuple[Sequence[int], int]]) -> dict[int, int]:
-    """What so many pods of each request ask of each resource, by row; nothing else is in it."""
-    asked: Counter[int] = Counter()
-    for request, pods in requests:
-        for row, amount in enumerate(request):
-            asked[row] += amount * pods
-    return {row: amount for row, amount in asked.items() if amount}
-
-
-def _requiring(part: Part) -> Iterator[Part]:
-    """The groups and leaves below a part that it needs and that require one domain each."""
-    if part.needed < len(part.members):
-        return  # which of them it needs is open
-    for member in part.members:
-        if not member.is_optional:
-            if not member.may_spread and member.demand:
-                yield member
-            yield from _requiring(member)
 
 
 def over_nodes(

@@ -24,9 +24,15 @@ from topology import (
 )
 from topology.fit.view import Visits
 from topology.nested import state
+from topology.nested.bounds import Bounds
 
 IN_RACK, IN_BLOCK = Constraint(required=RACK), Constraint(required=BLOCK)
-NO_BOUNDS = 10**9
+
+
+def leave_no_domain_out(patch: pytest.MonkeyPatch) -> None:
+    """From now on each domain is tried that takes each kind alone."""
+    patch.setattr(state, "FEW_DOMAINS", 10**9)
+    patch.setattr(Bounds, "requires_narrower", lambda *_: False)
 
 
 def racks(blocks: int, each: int, gpus: Iterable[int]) -> tuple[Tree, Capacity]:
@@ -72,7 +78,7 @@ def test_no_domain_is_left_out_that_takes_the_gang(monkeypatch: pytest.MonkeyPat
         gang = groups(capacity, sizes, around)
         found, _ = answer(tree, capacity, gang)
         with monkeypatch.context() as patch:
-            patch.setattr(state, "FEW_DOMAINS", NO_BOUNDS)
+            leave_no_domain_out(patch)
             unbounded, _ = answer(tree, capacity, gang)
         if isinstance(found, Placement):
             placed += 1
@@ -96,7 +102,7 @@ def test_domains_that_lack_room_for_all_groups_are_not_tried_one_by_one(
     gang = groups(capacity, [(pods, 1)] * number, IN_BLOCK)
     found, visits = answer(tree, capacity, gang)
     assert isinstance(found, NoFit)
-    monkeypatch.setattr(state, "FEW_DOMAINS", NO_BOUNDS)
+    leave_no_domain_out(monkeypatch)
     unbounded, many = answer(tree, capacity, gang)
     assert isinstance(unbounded, NoFit)
     assert "not everything was tried" not in str(found)
@@ -119,3 +125,14 @@ def test_groups_of_other_nodes_are_not_alike() -> None:
         for shape in ("x", "y")
     }
     assert isinstance(find(tree, capacity, gang, masks), Placement)
+
+
+@pytest.mark.parametrize("blocks", [1, 12])
+def test_a_member_that_requires_no_more_than_its_group_counts_once(blocks: int) -> None:
+    tree, capacity = racks(blocks, 2, [4, 3] * blocks)
+    request = vector(capacity.axis, pods=1, gpu=1)
+    pods = PodSet("p", 4, request, constraint=IN_RACK)
+    inner = Group("inner", (pods,), IN_RACK)
+    other = PodSet("other", 3, request, "other")
+    gang = Gang("ns/gang", Group("root", (inner, other), IN_BLOCK))
+    assert isinstance(find(tree, capacity, gang, {}), Placement)
