@@ -28,12 +28,15 @@ from topology.nested.scores import Scores, choices
 from topology.nested.subtree import Cut, Subtree, cut, domains_in, subtree_of
 from topology.nested.unplaced import has_kept
 from topology.packing.pack import NoPacking, Packing, pack
+from topology.packing.patterns import Work
 from topology.pod_set import search
 from topology.pod_set.assign import Share, placements
 from topology.pod_set.unplaced import Kept, added, by_domain, completed, staying
 
 FEW_DOMAINS = 8  # are tried without a closer look at which of them certainly take nothing
 CELLS = 10_000_000  # array cells one packing may touch: some ten milliseconds
+CELLS_PER_VISIT = 64  # take as long as a visit of a node
+PACKING = 4_000  # node visits that any packing costs
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,13 +288,16 @@ class WalkState:
         requests = [
             [one.request[row] if row < len(one.request) else 0 for row in rows] for one in floors
         ]
-        return pack(
+        work = Work(CELLS)
+        packing = pack(
             np.array(self.view.free(rows, np.arange(start, end)), dtype=np.int64),
             np.array(requests, dtype=np.int64),
             np.array([self.view.may_host(one.shape)[start:end] for one in floors]),
             [one.pods - pods for one, pods in zip(floors, stays, strict=True)],
-            CELLS,
+            work,
         )
+        self.view.options.visits.total += PACKING + (CELLS - work.cells) // CELLS_PER_VISIT
+        return packing
 
     def packed(
         self, leaves: Sequence[Part], packing: Packing, subtree: Subtree

@@ -53,6 +53,9 @@ from topology.pod_set.unplaced import Kept
 _NO_OPTIONS = Options()
 
 PACKINGS = 32  # of one walk
+VISITS, VISITS_PER_LEAF, VISITS_PER_NODE = 600_000, 5_000, 4
+"""Node visits that a walk may cost before it is ended: some fifty milliseconds, and more for
+what is large, since each leaf has to be placed once."""
 
 _Place = tuple[PodSetPlacement, ...] | NoFit | None
 
@@ -131,6 +134,8 @@ class Walk:
     """Why the first leaf that found no place found none."""
     packings: int = PACKINGS
     """Packings that may still be tried."""
+    last_visit: int = 0
+    """When so many nodes were looked at, the round is over."""
     kept: list[Ways] = field(default_factory=list)
     """What takes places back when it is closed, so it lives as long as they are wanted.
 
@@ -147,9 +152,12 @@ class Walk:
         if self.root.is_elastic and not self.view.options.floor_first:
             rounds.insert(0, WHOLE)
         left = self.view.options.tries
+        end = self.view.options.visits.total + self._visits()
         needed = wanted(self.root) if self.root.is_optional else self.root
         for index, self.round in enumerate(rounds):
             self.tries = share = left // (len(rounds) - index)
+            begin = self.view.options.visits.total
+            self.last_visit = begin + max(0, end - begin) // (len(rounds) - index)
             self.is_cut_short = False
             if not self.round.goes_back:
                 self.failure = None
@@ -158,12 +166,28 @@ class Walk:
             if next(ways, False):
                 self.kept.append(ways)
                 if self.round is not WHOLE:
-                    self.tries = self.view.options.tries
+                    self._begin_anew()
                     surplus = Surplus(self.state, self._ways_of, self.kept)
                     surplus.fill_up(root, whole(self.view.tree))
                 return True
             left -= share - max(0, self.tries)
         return self.root.is_optional
+
+    def _visits(self) -> int:
+        """Node visits that this walk may cost."""
+        leaves = sum(1 for _ in self.root.leaves())
+        nodes = len(self.view.tree.nodes)
+        return VISITS + VISITS_PER_LEAF * leaves + VISITS_PER_NODE * nodes
+
+    def _begin_anew(self) -> None:
+        """Have as many tries and visits again as a walk has."""
+        self.tries = self.view.options.tries
+        self.last_visit = self.view.options.visits.total + self._visits()
+
+    @property
+    def _is_over(self) -> bool:
+        """The round is to end, whether or not it has found a place."""
+        return self.tries < 0 or self.view.options.visits.total > self.last_visit
 
     def close(self) -> None:
         """End the walk: what it assumed is not taken back, as it is not read any more."""
@@ -191,7 +215,7 @@ class Walk:
         was_cut_short, self.packings = self.is_cut_short, PACKINGS
         if self.root.is_small and not was_cut_short:
             return replace(self.failure, is_proven=True)
-        self.tries = self.view.options.tries
+        self._begin_anew()
         is_proven = not self._may_fit(self.root, whole(self.view.tree))
         return replace(
             self.failure, is_proven=is_proven, is_cut_short=was_cut_short and not is_proven
@@ -214,7 +238,8 @@ class Walk:
             for domain in self._domains(part, subtree):
                 self.state.subtrees[id(part)] = domain
                 yield from self._member_ways(part, domain)
-                if self.tries < 0:
+                if self._is_over:
+                    self.is_cut_short = True
                     return
         finally:
             self.state.subtrees.pop(id(part), None)
@@ -234,7 +259,7 @@ class Walk:
                 finally:
                     self.state.drop(part)
             self.tries -= 1
-            if self.tries < 0:
+            if self._is_over:
                 self.is_cut_short = True
                 return
         if self.round.repacks:
@@ -277,7 +302,7 @@ class Walk:
                         placed += 1
                     elif is_forward:
                         stack.append(None)
-                elif not self.round.goes_back or self.tries < 0 or not stack:
+                elif not self.round.goes_back or self._is_over or not stack:
                     return
                 else:
                     top = stack.pop()
@@ -413,7 +438,7 @@ class Walk:
 
     def _may_fit(self, part: Part, subtree: Subtree) -> bool:
         """Whether each member may have a place with the subtree to itself; False is certain."""
-        if self.tries < 0:
+        if self._is_over:
             return True
         if part.floor is not None:
             self.tries -= 1

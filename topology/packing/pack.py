@@ -64,17 +64,18 @@ def pack(
     requests: Counts,
     may_host: Mask,
     pods: Sequence[int],
-    budget: int = BUDGET,
+    budget: int | Work = BUDGET,
 ) -> Packing | NoPacking:
     """Nodes for so many pods of each shape at once, or why there are none.
 
     Shapes: free (R, N), requests (S, R), may_host (S, N), pods (S,).
     Units: base units of each resource row, amounts up to AMOUNT_MAX; free may be negative.
+    `budget`: array cells it may touch; given as `Work`, what is left of it says what it did.
     Order: the order of nodes decides nothing but which of alike nodes holds what.
     Raises: ValueError if the arrays do not belong together, or ask for less than nothing.
     """
     problem = _problem(free, requests, may_host, pods)
-    work = Work(budget)
+    work = budget if isinstance(budget, Work) else Work(budget)
     if not problem.pods.size:
         return Packing(np.zeros(may_host.shape, dtype=np.int64))
     is_refuted = _is_refuted(problem)

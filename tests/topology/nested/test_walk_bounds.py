@@ -23,7 +23,7 @@ from topology import (
     invariants,
 )
 from topology.fit.view import Visits
-from topology.nested import state
+from topology.nested import state, walk
 from topology.nested.bounds import Bounds
 
 IN_RACK, IN_BLOCK = Constraint(required=RACK), Constraint(required=BLOCK)
@@ -136,3 +136,40 @@ def test_a_member_that_requires_no_more_than_its_group_counts_once(blocks: int) 
     other = PodSet("other", 3, request, "other")
     gang = Gang("ns/gang", Group("root", (inner, other), IN_BLOCK))
     assert isinstance(find(tree, capacity, gang, {}), Placement)
+
+
+def tight(seed: int) -> tuple[Tree, Capacity, Gang]:
+    """Six groups of three pod sets for a block of 16 racks, of which little is free."""
+    rng = random.Random(seed)
+    lines = "\n".join(
+        f"b{at // 64}/r{at // 4}/n{at} gpu={rng.randint(0, 4)} cpu={rng.randint(4, 34)}"
+        for at in range(640)
+    )
+    tree, capacity = cluster(lines)
+
+    def pods(name: str) -> PodSet:
+        gpu, cpu = rng.randint(0, 2), rng.randint(1, 8)
+        return PodSet(name, rng.randint(1, 4), vector(capacity.axis, pods=1, gpu=gpu, cpu=cpu))
+
+    members = tuple(
+        Group(f"g{at}", tuple(pods(f"p{at}.{each}") for each in range(3)), IN_RACK)
+        for at in range(6)
+    )
+    return tree, capacity, Gang("ns/gang", Group("root", members, IN_BLOCK))
+
+
+def test_a_walk_ends_when_it_has_looked_at_so_many_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walk, "VISITS_PER_LEAF", 0)
+    monkeypatch.setattr(walk, "VISITS_PER_NODE", 0)
+    cut_short = 0
+    for seed in range(12):
+        tree, capacity, gang = tight(seed)
+        monkeypatch.setattr(walk, "VISITS", 10**9)
+        _, all_of_it = answer(tree, capacity, gang)
+        monkeypatch.setattr(walk, "VISITS", 60_000)
+        found, visits = answer(tree, capacity, gang)
+        if all_of_it > 200_000:
+            cut_short += isinstance(found, NoFit) and found.is_cut_short
+            # Three rounds share them; why there is no place may cost as much again.
+            assert visits < 200_000, seed
+    assert cut_short > 1
