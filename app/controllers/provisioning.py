@@ -6,13 +6,13 @@
 What Corral remembers of a pod is slim, so a template is made of the pod as it is now. Until the
 request is theirs, the templates end with what makes the pods. What is there already is left as it
 is, so doing any of this twice does nothing more. One that fails is not tried again here: the engine
-says it again for as long as the watch does not show it. Where the API server forbids them (the
-ClusterRole is not bound), none is sent for some minutes.
+says it again for as long as the watch does not show it. Where the API server forbids one (the
+ClusterRole is not bound, or the namespace has a quota for them), none is sent in that namespace for
+a while.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, Protocol
 
@@ -22,6 +22,7 @@ import structlog
 from app.dialects.provisioning import keys, making
 from app.errors import ApiError, Conflict, Forbidden, NotFound
 from app.kube.client.deadline import answered_within
+from app.kube.client.refusals import Refusals
 from app.kube.client.work_queue import WorkQueue
 from app.state.effects import AskedPods, AskNodes, EndAsk
 
@@ -30,7 +31,7 @@ log = structlog.get_logger(__name__)
 MOST_QUEUED = 1_024  # requests; the engine asks again for those that are left out
 WORKERS = 2  # under way at once
 ASK_SECONDS = 20.0  # all writes of one: two for each of 32 kinds of pods
-REFUSED_SECONDS = 60.0  # without requests once one was forbidden
+REFUSED_SECONDS = 60.0  # without requests in a namespace once one was forbidden there
 
 How = Literal["request", "withdraw"]
 
@@ -68,8 +69,7 @@ class ProvisioningController:
         self._client = client
         self._on_outcome = on_outcome
         self._ask_seconds = ask_seconds
-        self._refused_seconds = refused_seconds
-        self._not_before = 0.0
+        self._refusals = Refusals(refused_seconds)
         self._queue = WorkQueue(
             "provisioning",
             self._serve,
@@ -90,7 +90,7 @@ class ProvisioningController:
         await self._queue.run()
 
     async def _serve(self, effect: AskNodes | EndAsk, _tries: int) -> None:
-        is_refused = time.monotonic() < self._not_before
+        is_refused = self._refusals.holds(_namespace(effect))
         self._on_outcome(_how(effect), "refused" if is_refused else await self.carried_out(effect))
 
     async def carried_out(self, effect: AskNodes | EndAsk) -> str:
@@ -103,7 +103,7 @@ class ProvisioningController:
                 await self._end(effect)
         except Forbidden as error:
             log.warning(_how(effect), problem=repr(error), **said)
-            self._not_before = time.monotonic() + self._refused_seconds
+            self._refusals.note(_namespace(effect))
             return "refused"
         except NotFound as error:
             log.warning(_how(effect), problem=repr(error), **said)

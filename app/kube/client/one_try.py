@@ -1,12 +1,11 @@
 """Writes that are tried once each: who asked for them asks again for as long as they do not show.
 
 A newer one of the same key takes the place of one that still waits. Where the API server forbids
-them (a ClusterRole that is old, or not bound), none is sent for some minutes.
+one (a ClusterRole that is old, or not bound), none is sent in its namespace for some minutes.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable, Hashable
 from http import HTTPStatus
 from typing import Generic, Literal, TypeVar
@@ -15,13 +14,14 @@ import structlog
 
 from app.errors import ApiError, Conflict, NotFound
 from app.kube.client.deadline import answered_within
+from app.kube.client.refusals import Refusals
 from app.kube.client.work_queue import WorkQueue
 
 log = structlog.get_logger(__name__)
 
 WORKERS = 4  # writes under way at once
 WRITE_SECONDS = 5.0  # one write
-REFUSED_SECONDS = 300.0  # without any once one was forbidden
+REFUSED_SECONDS = 300.0  # without any in a namespace once one was forbidden there
 
 Outcome = Literal["written", "gone", "conflict", "refused", "failed", "dropped"]
 
@@ -49,9 +49,9 @@ class OneTry(Generic[_Item]):
         refused_seconds: float = REFUSED_SECONDS,
     ) -> None:
         self._name, self._write, self._about = name, write, about
-        self._on_outcome = on_outcome
-        self._write_seconds, self._refused_seconds = write_seconds, refused_seconds
-        self._not_before = 0.0
+        self._on_outcome, self._namespace = on_outcome, namespace
+        self._write_seconds = write_seconds
+        self._refusals = Refusals(refused_seconds)
         self._queue = WorkQueue(
             name, self._serve, namespace=namespace, key=key, workers=WORKERS, most=most
         )
@@ -67,7 +67,7 @@ class OneTry(Generic[_Item]):
         await self._queue.run()
 
     async def _serve(self, item: _Item, _tries: int) -> None:
-        is_refused = time.monotonic() < self._not_before
+        is_refused = self._refusals.holds(self._namespace(item))
         self._on_outcome(item, "refused" if is_refused else await self._outcome(item))
 
     async def _outcome(self, item: _Item) -> Outcome:
@@ -82,7 +82,7 @@ class OneTry(Generic[_Item]):
             log.warning(self._name, about=self._about(item), problem=repr(error))
             if error.status != HTTPStatus.FORBIDDEN:
                 return "failed"
-            self._not_before = time.monotonic() + self._refused_seconds
+            self._refusals.note(self._namespace(item))
             return "refused"
         except Exception:
             log.exception(self._name, about=self._about(item))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -164,6 +165,14 @@ async def test_where_they_are_forbidden_nothing_is_sent_for_a_while():
         await until(lambda: len(outcomes) == 2)
         assert outcomes == [("request", "refused")] * 2
         assert len(client.calls) == sent
+
+
+async def test_what_is_forbidden_in_one_namespace_holds_up_no_other():
+    """A quota of one tenant, or the end of his namespace, is answered by 403 as well."""
+    client = ApiServer({TEMPLATES: Forbidden(403, "Forbidden", "exceeded quota")})
+    other = ask("corral-2f-1", AskedPods("train-0", "u0", 1), gang=replace(GANG, namespace="other"))
+    async with outcomes_of(client, ask(), other) as (_, outcomes):
+        assert sorted(outcomes) == [("request", "refused"), ("request", "written")]
 
 
 async def test_a_queue_that_is_full_gives_up_those_of_the_namespace_with_most():

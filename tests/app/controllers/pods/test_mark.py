@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -95,6 +96,16 @@ async def test_where_marks_are_forbidden_none_is_sent_for_a_while():
         await until(lambda: len(outcomes) == 101)
         assert set(outcomes) == {("mark", "refused")}
     assert len(client.written) == 1
+
+
+async def test_where_marks_are_forbidden_in_one_namespace_others_get_theirs():
+    """An admission webhook of one tenant answers 403 as well."""
+    client = Statuses({"a": FORBIDDEN})
+    other = replace(mark("b"), namespace="other")
+    async with outcomes_of(client, mark("a"), refused_seconds=3600.0) as (controller, outcomes):
+        controller.take(other)
+        await until(lambda: len(outcomes) == 2)
+        assert outcomes == [("mark", "refused"), ("mark", "written")]
 
 
 async def test_they_are_sent_again_after_that():
