@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from heapq import nsmallest
 from typing import NamedTuple
 
 from app.dialects.provisioning import keys
@@ -32,6 +31,7 @@ from app.dialects.spec import GangKey
 from app.kube.core.objects import ObjectRecord
 from app.state.autoscaling import otherwise
 from app.state.autoscaling.asking import asked_pods, class_of, kinds_of, owners_of
+from app.state.autoscaling.request_turns import RequestTurns
 from app.state.autoscaling.shown_requests import (
     MOST_UNSEEN_SECONDS,
     UNSEEN_SECONDS,
@@ -50,7 +50,6 @@ from app.state.report import messages
 from app.state.report.outbox import Outbox
 from app.state.report.reports import Reports
 from app.state.settings import EngineSettings
-from app.state.turns.queue import rank_in_queue
 
 ACCEPT_SECONDS = 120.0  # until a request has to be accepted; cluster-autoscaler does it in one loop
 RETRY_SECONDS, MOST_RETRY_SECONDS = 60.0, 1_800.0  # between two attempts, doubled each time
@@ -80,12 +79,12 @@ class Requests:
     outbox: Outbox
     shown: ShownRequests = field(init=False)
     _gang_at: dict[Place, GangKey] = field(default_factory=dict)  # those that were looked up
-    _turns: dict[GangKey, None] = field(default_factory=dict)  # gangs that may make one next
-    _unanswered: dict[GangKey, None] = field(default_factory=dict)
+    _turns: RequestTurns = field(init=False)
     _audit_at: float = 0.0
 
     def __post_init__(self) -> None:
         self.shown = ShownRequests(self.outbox)
+        self._turns = RequestTurns(self.settings.provisioning_requests)
 
     @property
     def is_on(self) -> bool:
@@ -178,8 +177,8 @@ class Requests:
         self.shown.end(requests, now)
 
     def _wait_no_more(self, gang: Gang) -> None:
-        self._turns.pop(gang.key, None)
-        self._unanswered.pop(gang.key, None)
+        self._turns.end_wait(gang.key)
+        self._turns.end(gang.key)
 
     def _how(self, gang: Gang, requests: list[Shown]) -> str:
         """How a gang asks from now on."""
@@ -215,13 +214,13 @@ class Requests:
             return self._in_turn(gang)
         if why := self._why_over(gang, last, now):
             return self._over(gang, last, why, now)
-        self._turns.pop(gang.key, None)
+        self._turns.end_wait(gang.key)
         if last.record.is_accepted:
             again_at = self._accepted(gang, last, now)
         elif now >= (again_at := last.since + ACCEPT_SECONDS):
             return self._give_up(gang, last.record.name, last.record.class_name, requests, now)
         else:
-            self._unanswered[gang.key] = None
+            self._turns.begin(gang.key)
         return Standing(by_request=True, again_at=min(again_at, self._mended(gang, last, now)))
 
     def _accepted(self, gang: Gang, last: Shown, now: float) -> float:
@@ -232,11 +231,11 @@ class Requests:
             sentence = messages.capacity_revoked(gang.key, record.name, str(revoked))
             self.reports.not_provided(gang, sentence)
         patience = last.since + self.settings.needs_nodes_stall_seconds
-        if answer is None or (not answer.is_true and now < patience):
-            self._unanswered[gang.key] = None
-            return patience if now < patience else math.inf
-        self._unanswered.pop(gang.key, None)
-        return now + LOOK_SECONDS if answer.reason == FOUND else math.inf
+        if now < patience and not (answer is not None and answer.is_true):
+            self._turns.begin(gang.key)
+            return patience
+        self._turns.end(gang.key)
+        return now + LOOK_SECONDS if answer is not None and answer.reason == FOUND else math.inf
 
     def _unseen(self, gang: Gang, sent: SentAsk, requests: list[Shown], now: float) -> Standing:
         """Make the same attempt again, for as long as it does not show."""
@@ -277,7 +276,7 @@ class Requests:
 
     def _over(self, gang: Gang, last: Shown, why: str, now: float) -> Standing:
         """Make the next attempt after a pause, if there is one left."""
-        self._unanswered.pop(gang.key, None)
+        self._turns.end(gang.key)
         record = last.record
         last.over_at = min(last.over_at, now)
         is_last = last.attempt >= MOST_ATTEMPTS
@@ -287,27 +286,20 @@ class Requests:
         begin = last.since if record.is_true(BOOKING_EXPIRED) else last.over_at
         due = begin + doubled(RETRY_SECONDS, last.attempt, MOST_RETRY_SECONDS)
         if is_last or now < due:
-            self._turns.pop(gang.key, None)
+            self._turns.end_wait(gang.key)
             return Standing(by_request=True, again_at=math.inf if is_last else due)
         return self._in_turn(gang)
 
     def _in_turn(self, gang: Gang) -> Standing:
-        self._turns[gang.key] = None
+        self._turns.wait(gang.key)
         return Standing(by_request=True)
 
     # -- writes --------------------------------------------------------------------------------
 
     def hand_out(self, now: float) -> list[Gang]:
         """Have the first gangs of those that may make their requests, as far as others allow."""
-        by_key = self.gangs.by_key
-        self._unanswered = {key: None for key in self._unanswered if key in by_key}
-        free = self.settings.provisioning_requests - len(self._unanswered)
-        if not self._turns or free <= 0:
-            return []
-        self._turns = {key: None for key in self._turns if key in by_key}
-        first = nsmallest(free, (by_key[key] for key in self._turns), key=rank_in_queue)
+        first = self._turns.taken(self.gangs.by_key)
         for gang in first:
-            del self._turns[gang.key]
             requests = self.shown.at(self._place(gang))
             self._ask(gang, requests[-1].attempt + 1 if requests else 1, now)
         return first
@@ -320,7 +312,7 @@ class Requests:
             pause = doubled(UNSEEN_SECONDS, sent.times + 1, MOST_UNSEEN_SECONDS)
             sent = SentAsk(attempt, sent.first_at, now, pause, sent.times + 1)
         gang.ask.sent = sent
-        self._unanswered[gang.key] = None
+        self._turns.begin(gang.key)
         self.outbox.add(self._effect(gang, attempt))
         return sent
 

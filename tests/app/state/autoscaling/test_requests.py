@@ -165,6 +165,18 @@ def test_so_many_wait_for_an_answer_and_the_first_in_the_queue_come_first():
     assert made.marked() == []
 
 
+def test_one_that_is_accepted_and_never_answered_keeps_its_turn_no_longer_than_a_refusal():
+    """Some wait in a queue of their cloud for days, and say nothing until then."""
+    made = asked(*gang("first"), provisioning_requests=1)
+    made.say(Accepted=ACCEPTED)
+    made.create(*gang("second"))
+    made.run(200)
+    assert len(made.names(REQUEST)) == 1
+    made.run(200)
+    assert len(made.names(REQUEST)) == 2
+    assert made.marked() == []
+
+
 # -- what it is made of ------------------------------------------------------------------------
 
 
@@ -475,7 +487,7 @@ def test_nothing_is_remembered_of_gangs_that_are_gone():
         made.run(100)
     held = made.engine.requests
     assert not held.shown
-    assert (held._gang_at, held._turns, held._unanswered) == ({}, {}, {})
+    assert (held._gang_at, held._turns._waiting, held._turns._unanswered) == ({}, {}, {})
     assert (held.shown._ending, held.shown._requests, held.shown._templates) == ({}, {}, {})
 
 
