@@ -601,7 +601,7 @@ PLANTED = (
     ),
     Planted(
         "app.state.autoscaling.marks.Marks._marks",
-        Change("condition", "now < last.at + last.again_after", becomes="False"),
+        Change("condition", "now < due", becomes="False"),
         "a mark that does not show yet is sent again at every look",
     ),
     Planted(

@@ -9,7 +9,8 @@ nothing but capacity is marked by us: its condition says the same, and its gate 
     placed ──▶ nothing: the gate goes, and a binding ends the condition
 
 The condition is the state. It is read back from the watch, also after a restart and whoever wrote
-it, and written only where it differs from what holds: once per pod and change. Members without a
+it, and written only where it differs from what holds: once per pod and change. What another client
+changes back is written again, ever later for as long as he does so. Members without a
 gate are kube-scheduler's to mark. A gang that asks by a request (`requests.py`) has no marks.
 """
 
@@ -41,6 +42,8 @@ from app.state.turns.later import Later
 from topology.model.answer import NoFit
 
 UNSEEN_SECONDS, MOST_UNSEEN_SECONDS = 10.0, 60.0  # until a mark that does not show is sent again
+# Until what another client has changed back is written again; from the last time that it was.
+UNDONE_SECONDS, MOST_UNDONE_SECONDS = 2.0, 300.0
 AGAIN_SECONDS = 30.0  # between two looks at what would fit otherwise
 MOST_SEARCHES = 4  # in one tick
 MOST_MARKS = 256  # in one tick: 1.5 us each
@@ -114,9 +117,10 @@ class Marks:
 
     def note_seen(self, gang: Gang, uid: str, *, is_marked: bool) -> None:
         """Take what the watch shows of a member that was or is marked."""
-        sent = gang.need.sent.get(uid)
+        need = gang.need
+        sent = need.sent.get(uid)
         if sent is not None and sent.is_marked == is_marked:
-            del gang.need.sent[uid]
+            need.shown[uid] = need.sent.pop(uid)
         else:
             self.note(gang)  # a restart, or somebody else's
 
@@ -158,6 +162,7 @@ class Marks:
             gang.need.since = None
             if gang.phase is Phase.RUNNING:
                 self._set_open(gang, False, now)
+                gang.need.shown.clear()
         standing = self.requests.review(gang, wanted, now)
         if standing.again_at < math.inf:
             self._later.look(gang.key, standing.again_at)
@@ -285,9 +290,10 @@ class Marks:
 
     def _marks(self, gang: Gang, wanted: bool | None, now: float, most: int) -> Iterator[Mark]:
         """A Mark for each member whose condition is another one than it should be."""
-        sent, sentence = gang.need.sent, self._sentence(gang)
-        for uid in sent.keys() - gang.members.keys():
-            del sent[uid]
+        sent, shown, sentence = gang.need.sent, gang.need.shown, self._sentence(gang)
+        for known in (sent, shown):
+            for uid in known.keys() - gang.members.keys():
+                del known[uid]
         waiting = {each.pod.uid for each in gang.unplanned()}
         for uid, member in gang.members.items():
             if most <= 0:
@@ -298,16 +304,21 @@ class Marks:
             if wanted is None or uid in gang.plan.nodes:
                 continue
             is_marked = wanted and uid in waiting
-            if member.pod.is_marked == is_marked:
-                sent.pop(uid, None)
-                continue
             last = sent.get(uid)
-            again_after = UNSEEN_SECONDS
+            if member.pod.is_marked == is_marked:
+                if last is not None:
+                    shown[uid] = sent.pop(uid)
+                continue
             if last is not None and last.is_marked == is_marked:
-                if now < last.at + last.again_after:
-                    continue
+                due, pause = last.at + last.again_after, last.pause
                 again_after = min(2 * last.again_after, MOST_UNSEEN_SECONDS)
-            sent[uid] = SentMark(is_marked, now, again_after)
+            else:
+                due, pause = _undone(shown.get(uid), is_marked, now)
+                again_after = UNSEEN_SECONDS
+            if now < due:
+                self._later.look(gang.key, due)
+                continue
+            sent[uid] = SentMark(is_marked, now, again_after, pause)
             pod, said = member.pod, sentence if is_marked else ""
             most -= 1
             yield Mark(pod.namespace, pod.name, uid, pod.version, said)
@@ -348,6 +359,15 @@ def _lack(verdict: NoPlan) -> NoFit | None:
     if isinstance(verdict.why, NoFit) and not verdict.is_narrowed_apart:
         return verdict.why
     return None
+
+
+def _undone(last: SentMark | None, is_marked: bool, now: float) -> tuple[float, float]:
+    """When a condition is to be written of which `last` was shown, and the pause after that."""
+    if last is None or last.is_marked != is_marked:
+        return -math.inf, UNDONE_SECONDS  # the first time that this holds
+    stood = now >= last.at + 2 * last.pause
+    pause = UNDONE_SECONDS if stood else min(2 * last.pause, MOST_UNDONE_SECONDS)
+    return last.at + last.pause, pause
 
 
 def _has_who_waits(gang: Gang) -> bool:

@@ -143,18 +143,20 @@ class Milestones:
 
 @dataclass(frozen=True, slots=True)
 class SentMark:
-    """A mark that was sent and that the watch does not show."""
+    """A mark that was sent. Units: seconds."""
 
     is_marked: bool
     at: float
-    again_after: float
+    again_after: float  # if the watch does not show it
+    pause: float = 0.0  # until it is written again if another client changes it back
 
 
 @dataclass(slots=True)
 class NodeNeed:
     """What the gang asks node autoscalers for. Written by `autoscaling/marks.py`.
 
-    Invariant: `sent` are members whose condition the watch shows otherwise.
+    Invariant: `sent` are members whose condition the watch shows otherwise; what it showed of them
+    since is in `shown`.
     """
 
     since: float | None = None  # when a search first found that capacity alone is lacking
@@ -166,6 +168,7 @@ class NodeNeed:
     never_at: float = -math.inf  # when it was last looked whether it would fit on empty nodes
     is_never: bool = False  # what was found then
     sent: dict[str, SentMark] = field(default_factory=dict)
+    shown: dict[str, SentMark] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -161,6 +161,20 @@ def test_a_strangers_mark_on_a_gang_that_gathers_is_taken_back_once_each_time():
         assert world.wait(100) == []
 
 
+@pytest.mark.parametrize("pods", [5, 3], ids=["marked", "not_marked"])
+def test_another_client_that_writes_the_same_condition_is_answered_ever_later(pods):
+    """Two that undo each other's write as fast as they see it."""
+    world = Marking(four_racks(), gated("g", 5)[:pods])
+    world.wait(2)
+    own = len(world.told(Mark))
+    for _ in range(500):
+        world.show(world.pods["uid-g0"], is_marked=pods < 5)
+        world.written(world.tick(1.0))
+    assert 4 <= len(world.told(Mark)) - own <= 12, "about as many as 500 can be halved"
+    world.wait(marks.MOST_UNDONE_SECONDS)
+    assert ("g0" in world.marked) == (pods == 5), "it has the last word"
+
+
 def test_a_mark_that_does_not_show_is_sent_again_but_ever_later():
     world = Away(four_racks(), gated("g", 5))
     sent = world.first + world.wait(600)
