@@ -156,8 +156,9 @@ class Growing:
         pod = self._pod(name)
         self._put_mark(Mark("default", name, pod.uid, pod.version, "a stranger's"))
 
-    def restart(self) -> None:
-        """Corral is killed, and another one begins."""
+    def restart(self, **settings: object) -> None:
+        """Corral is killed, and another one begins, with these settings changed."""
+        self._settings = {**self._settings, **settings}
         self.engine = self._begun()
 
     def run(self, seconds: float) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from app.dialects.provisioning import keys
 from app.state.autoscaling.useless_nodes import KeptOff
@@ -22,7 +22,7 @@ def class_of(gang: Gang, default: str, uid: str) -> tuple[str, str]:
     `default`: as the setting says; `uid`: the gang's, in labels.
     """
     waiting = _waiting(gang)
-    names = sorted({keys.class_of(each.pod.annotations, default, uid) for each in waiting})
+    names = sorted(_classes(waiting, default, uid))
     if len(names) > 1:
         said = ", ".join(name or "none" for name in names)
         return "", f"its pods do not agree on {keys.CLASS}: {said}"
@@ -38,6 +38,14 @@ def class_of(gang: Gang, default: str, uid: str) -> tuple[str, str]:
         sets = "1 pod set" if most == 1 else f"{most} pod sets"
         return "", f"its pods are of {number} kinds, and a request of {name} has {sets} at most"
     return name, ""
+
+
+def wants_none(gang: Gang, default: str, uid: str) -> bool:
+    """Whether its pods, all that need a node, ask in no class; not if there are none at the time.
+
+    They may have been made anew since the gang asked, or the setting be another one.
+    """
+    return _classes(_waiting(gang), default, uid) == {""}
 
 
 def kinds_of(gang: Gang) -> Kinds:
@@ -73,6 +81,10 @@ def owners_of(gang: Gang) -> tuple[ObjectRef, ...]:
         if len(found) == MOST_OWNERS:
             break
     return tuple(found.values())
+
+
+def _classes(waiting: Iterable[Member], default: str, uid: str) -> set[str]:
+    return {keys.class_of(each.pod.annotations, default, uid) for each in waiting}
 
 
 def _waiting(gang: Gang) -> tuple[Member, ...]:

@@ -30,7 +30,7 @@ from app.dialects.provisioning.records import (
 from app.dialects.spec import GangKey
 from app.kube.core.objects import ObjectRecord
 from app.state.autoscaling import otherwise
-from app.state.autoscaling.asking import asked_pods, class_of, kinds_of, owners_of
+from app.state.autoscaling.asking import asked_pods, class_of, kinds_of, owners_of, wants_none
 from app.state.autoscaling.request_turns import RequestTurns
 from app.state.autoscaling.shown_requests import (
     MOST_UNSEEN_SECONDS,
@@ -152,7 +152,7 @@ class Requests:
         if not wanted:
             return self._unwanted(gang, requests, now)
         ask.unwanted_at = None
-        if not ask.how:
+        if not ask.how or (ask.how == REQUEST and self._wants_none(gang)):
             ask.how = self._how(gang, requests)
         if ask.how == MARK:
             return self._by_marks(gang, requests, now)
@@ -182,7 +182,7 @@ class Requests:
 
     def _how(self, gang: Gang, requests: list[Shown]) -> str:
         """How a gang asks from now on."""
-        if any(each.record.is_accepted for each in requests):
+        if any(each.record.is_accepted for each in requests) and not self._wants_none(gang):
             return REQUEST
         class_name, why_not = self._class_of(gang)
         if why_not:
@@ -194,6 +194,9 @@ class Requests:
 
     def _class_of(self, gang: Gang) -> tuple[str, str]:
         return class_of(gang, self.settings.provisioning_class, self._place(gang)[1])
+
+    def _wants_none(self, gang: Gang) -> bool:
+        return wants_none(gang, self.settings.provisioning_class, self._place(gang)[1])
 
     def _by_marks(self, gang: Gang, requests: list[Shown], now: float) -> Standing:
         """Withdraw a request that nobody serves; not before its pods are seen to be marked."""

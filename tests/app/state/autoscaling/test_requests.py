@@ -94,6 +94,28 @@ def test_which_class_a_gang_asks_in(default, said, class_name):
     assert made.marked() == ([] if class_name else [f"g-{n}" for n in range(4)])
 
 
+def test_a_gang_that_is_made_again_and_wants_no_request_any_more_is_marked_and_its_request_goes():
+    made = asked()
+    made.say(Accepted=ACCEPTED, Provisioned="False/CapacityIsNotFound")
+    made.run(10)
+    for n in range(4):
+        made.delete("Pod", f"g-{n}")
+    made.create(*gang(annotations={keys.CLASS: ""}))
+    made.run(30)
+    assert len(made.marked()) == 4
+    assert (made.names(REQUEST), made.names(TEMPLATE)) == ([], [])
+
+
+def test_a_setting_that_asks_for_no_requests_any_more_ends_those_that_stand():
+    """Only with no class at all are they not read any more."""
+    made = asked()
+    made.say(Accepted=ACCEPTED, Provisioned=PROVISIONED)
+    made.restart(provisioning_class="*")
+    made.run(30)
+    assert len(made.marked()) == 4
+    assert (made.names(REQUEST), made.names(TEMPLATE)) == ([], [])
+
+
 def test_pods_that_name_different_classes_are_told_and_marked():
     pods = gang()
     pods[1]["metadata"]["annotations"][keys.CLASS] = "a.example"
