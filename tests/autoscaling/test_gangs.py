@@ -332,6 +332,20 @@ def test_from_nothing_to_a_gang_and_back_three_times():
     assert len(made.requests_ever()) == 3
 
 
+def test_a_gang_on_two_racks_gets_no_nodes_by_a_request_is_told_so_and_gets_them_by_marks():
+    """cluster-autoscaler takes one node group for a request, and here each rack is one."""
+    made = world(rack("r0"), rack("r1"))
+    made.create(*map(behind_gate, members("g", 16)))
+    made.run(LONG)
+    assert made.all("Node") == []
+    assert len(made.told("NodesNotProvided")) == 1
+    for n in range(16):
+        made.delete("Pod", f"g-{n}")
+    made.create(*map(behind_gate, members("g", 16, annotations={keys.CLASS: ""})))
+    made.run(LONG)
+    assert (len(made.bound()), len(made.all("Node"))) == (16, 16)
+
+
 def test_the_class_of_check_capacity_waits_for_room_and_makes_no_node():
     made = world(rack("r0"), provisioning_class="check-capacity.autoscaling.x-k8s.io")
     made.create(*gang())

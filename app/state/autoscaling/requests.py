@@ -228,13 +228,18 @@ class Requests:
 
     def _accepted(self, gang: Gang, last: Shown, now: float) -> float:
         """Look at a request that is served; when to look again."""
-        record = last.record
+        record, sentence = last.record, ""
         revoked, answer = record.condition(CAPACITY_REVOKED), record.condition(PROVISIONED)
+        patience = last.since + self.settings.needs_nodes_stall_seconds
+        is_provisioned = record.is_true(PROVISIONED)
         if revoked is not None and revoked.is_true:
             sentence = messages.capacity_revoked(gang.key, record.name, str(revoked))
+        elif not is_provisioned and now >= patience:
+            why = "it is accepted, and no more is said" if answer is None else answer.reason
+            sentence = messages.not_provisioned(gang.key, record.name, why)
+        if sentence:
             self.reports.not_provided(gang, sentence)
-        patience = last.since + self.settings.needs_nodes_stall_seconds
-        if now < patience and not (answer is not None and answer.is_true):
+        if not is_provisioned and now < patience:
             self._turns.begin(gang.key)
             return patience
         self._turns.end(gang.key)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from app.dialects import autoscalers
+from app.dialects.provisioning import keys
 from app.dialects.spec import GangKey, GangSpec, Said
 from app.kube.core.objects import PodRecord
 from app.state.effects import RoomAnswer, RoomVictim
@@ -357,6 +358,15 @@ def not_requested(key: GangKey, why: str) -> str:
     return (
         f"gang {key} makes no ProvisioningRequest: {why}; its pods are marked for node"
         " autoscalers instead"
+    )
+
+
+def not_provisioned(key: GangKey, name: str, why: str) -> str:
+    """A gang's request has brought no nodes for long, and is not over."""
+    return (
+        f"ProvisioningRequest {name} of gang {key} has no nodes yet: {why}; who serves it tries"
+        " again; a request is for nodes of one node group, and where none may have so many, pods"
+        f" with an empty annotation {keys.CLASS} are marked instead"
     )
 
 

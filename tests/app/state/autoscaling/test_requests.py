@@ -300,6 +300,20 @@ def test_what_is_not_provisioned_waits_and_its_message_is_shown():
     assert "CapacityIsNotFound" in shown.message
 
 
+@pytest.mark.parametrize("answer", [{}, {"Provisioned": "False/CapacityIsNotFound"}])
+def test_what_is_not_provisioned_for_long_is_told_once_and_what_helps(answer):
+    """Of a gang on several racks, each a node group of its own, that is so for ever."""
+    made = asked()
+    made.say(Accepted=ACCEPTED, **answer)
+    made.run(280)
+    assert made.told("NodesNotProvided") == []
+    made.run(2000)
+    (told,) = made.told("NodesNotProvided")
+    assert "one node group" in told
+    assert keys.CLASS in told
+    assert ("CapacityIsNotFound" in told) == bool(answer)
+
+
 def all_fail(made: Growing) -> list[float]:
     """Every attempt fails as soon as it is there; how long it takes until the next one is."""
     times = []
