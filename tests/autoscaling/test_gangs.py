@@ -231,9 +231,10 @@ def test_a_level_that_is_gone_when_corral_begins_again_ends_what_was_asked_for(p
 # -- 8: killed after each single write -----------------------------------------------------------
 
 
-def test_8_killed_after_any_write_a_gang_with_a_request_ends_the_same():
+@pytest.mark.parametrize("class_name", ["", ATOMIC_SCALE_UP], ids=["marks", "request"])
+def test_8_killed_after_any_write_a_gang_ends_the_same(class_name):
     def play(kill_after: int) -> Growing:
-        made = world(rack("r0", most=12), kill_after=kill_after)
+        made = world(rack("r0", most=12), kill_after=kill_after, provisioning_class=class_name)
         made.create(*gang(pods=4))
         made.run(400)
         return made

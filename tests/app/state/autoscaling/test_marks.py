@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 import pytest
 
@@ -11,6 +13,7 @@ from app.kube.watch.events import Listed
 from app.state.autoscaling import marks
 from app.state.effects import EmitEvent, Mark
 from app.state.engine import Engine
+from app.state.plan.verdict import NoPlan
 from app.state.settings import EngineSettings
 from tests.app.state.autoscaling.marking import OURS, Marking, gated
 from tests.app.state.world import LISTED, four_racks, members
@@ -55,6 +58,18 @@ def test_a_gang_that_waits_for_others_to_leave_is_marked_after_a_while():
     world = Marking(four_racks(), [*full(), *gated("g", 4)])
     assert world.first + world.wait(PATIENCE - 2) == []
     assert sorted(each.name for each in world.wait(4)) == NAMES
+
+
+@pytest.mark.parametrize("doubt", [{"is_proven": False}, {"is_cut_short": True}])
+def test_a_gang_of_which_it_is_not_certain_that_it_does_not_fit_asks_later(doubt):
+    world = Marking(four_racks(), [*full(), *gated("g", 4)])
+    world.wait(1)
+    gang = world.gang("g")
+    lack = replace(gang.need.lack, **doubt)
+    world.engine.marks.note_verdict(gang, NoPlan(lack), world.now)
+    assert world.wait(200) == []
+    assert len(world.wait(200)) == 4
+    assert gang.need.lack == lack, "nothing was searched for meanwhile"
 
 
 def test_with_never_a_gang_that_waits_for_others_to_leave_is_not_marked():
