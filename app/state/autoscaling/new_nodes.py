@@ -170,12 +170,22 @@ class NewNodes:
                 del self._kept[key]
                 times = self._in_vain[key] = self._in_vain.get(key, 0) + 1
                 self._rests[key] = now + (now - kept.since) * 2 ** min(times - 1, MOST_DOUBLED)
-                came = len(kept.nodes)
-                self.reports.new_nodes_released(
-                    self.gangs.by_key[key], messages.new_nodes_released(key, came)
-                )
+                self._tell_end(self.gangs.by_key[key], kept.nodes)
         self._in_vain = {key: times for key, times in self._in_vain.items() if key in asking}
         self._rests = {key: end for key, end in self._rests.items() if end > now and key in asking}
+
+    def _tell_end(self, gang: Gang, came: frozenset[str]) -> None:
+        """Tell what came: where a node group lacks a label, it is no matter of how many."""
+        viewed, lack = self.planner.view(gang), gang.need.lack
+        level = "" if lack is None else lack.level
+        unplaced = 0
+        if level and viewed is not None:
+            _, topology = viewed
+            unplaced = sum(
+                each not in topology.tree.slot_of for each in came & self.books.nodes.keys()
+            )
+        sentence = messages.new_nodes_released(gang.key, len(came), level, unplaced)
+        self.reports.new_nodes_released(gang, sentence)
 
     # -- which nodes -------------------------------------------------------------------------------
 

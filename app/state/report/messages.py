@@ -339,10 +339,19 @@ def fragmented(key: GangKey, level: str) -> str:
     )
 
 
-def new_nodes_released(key: GangKey, nodes: int) -> str:
-    """Too few nodes have come for a gang that asked for some."""
-    came = "1 node that came is" if nodes == 1 else f"{nodes} nodes that came are"
-    return f"gang {key} needs more nodes: the {came} too few and kept for it no longer"
+def new_nodes_released(key: GangKey, nodes: int, level: str = "", unplaced: int = 0) -> str:
+    """Too few nodes have come for a gang that asked for some; so many are in no domain of a level.
+
+    Then it is the node group that lacks a label.
+    """
+    came, are, have = ("node", "is", "has") if nodes == 1 else (f"{nodes} nodes", "are", "have")
+    if unplaced == nodes:
+        what = f"that came {have} no {level} and {are}"
+    elif unplaced:
+        what = f"that came, {unplaced} of them without {level}, {are} too few and"
+    else:
+        what = f"that came {are} too few and"
+    return f"gang {key} needs more nodes: the {came} {what} kept for it no longer"
 
 
 def not_accepted(key: GangKey, name: str, class_name: str, seconds: float) -> str:

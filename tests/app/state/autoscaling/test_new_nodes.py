@@ -10,7 +10,7 @@ from app.state.effects import EmitEvent
 from app.state.filter_result import Passed
 from tests.app.state.autoscaling.marking import OURS, Marking, gated
 from tests.app.state.world import members, racks
-from tests.records import group, node, pod
+from tests.records import RACK, group, node, pod
 
 HOLD, SETTLE = 100.0, 60.0
 SETTINGS = {"needs_nodes_hold_seconds": HOLD, "node_settle_seconds": SETTLE}
@@ -130,6 +130,23 @@ def test_what_came_is_told_once_when_it_is_kept_no_more_and_a_smaller_gang_gets_
     assert "3 nodes" in told[0].sentence
     assert racks(started(world, "small")) == {"n0"}
     assert world.pods["uid-g0"].is_marked, "it asks on"
+
+
+@pytest.mark.parametrize(
+    ("labelled", "said"),
+    [
+        (0, f"the 3 nodes that came have no {RACK} and are kept for it no longer"),
+        (2, f"the 3 nodes that came, 1 of them without {RACK}, are too few and kept"),
+        (3, "the 3 nodes that came are too few and kept"),
+    ],
+)
+def test_of_nodes_that_came_without_the_level_that_is_said(labelled, said):
+    """A node group that lacks the label: the nodes are there, and the gang waits on."""
+    world = asking(*gated("g", 4), node_settle_seconds=HOLD)
+    world.put(*rack(0, nodes=labelled), *[node(f"bare{n}") for n in range(3 - labelled)])
+    world.wait(HOLD + 20)
+    (told,) = [each for each in world.told(EmitEvent) if each.reason == "NewNodesReleased"]
+    assert said in told.sentence
 
 
 def test_after_that_it_has_none_kept_for_as_long_as_it_had_some():
