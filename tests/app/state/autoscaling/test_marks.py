@@ -11,7 +11,7 @@ from app.explain.changes import Changes
 from app.explain.gangs import view
 from app.kube.watch.events import Listed
 from app.state.autoscaling import marks
-from app.state.effects import EmitEvent, Mark
+from app.state.effects import AskNodes, EmitEvent, Mark
 from app.state.engine import Engine
 from app.state.plan.verdict import NoPlan
 from app.state.settings import EngineSettings
@@ -108,6 +108,22 @@ def test_a_gang_with_a_foreign_gate_is_not_marked(gates):
     waiting[0] = msgspec.structs.replace(waiting[0], gates=gates)
     world = Marking(four_racks(), waiting)
     assert world.first + world.wait(600) == []
+
+
+@pytest.mark.parametrize(
+    "queued",
+    [
+        {"labels": {"kueue.x-k8s.io/queue-name": "q"}},
+        {"gates": (*OURS, "kueue.x-k8s.io/topology")},
+        {"gates": (*OURS, "kueue.x-k8s.io/admission")},
+    ],
+    ids=["queue", "topology_gate", "admission_gate"],
+)
+@pytest.mark.parametrize("settings", [{}, {"provisioning_class": "a.example"}])
+def test_a_gang_that_kueue_starts_asks_for_nothing(queued, settings):
+    world = Marking([], members("g", 4, **{"gates": OURS, **queued}), kueue_manages=True, **settings)
+    world.wait(600)
+    assert (world.told(Mark), world.told(AskNodes)) == ([], [])
 
 
 def test_pods_without_a_gate_are_left_to_kube_scheduler():

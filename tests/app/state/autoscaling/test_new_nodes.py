@@ -78,6 +78,15 @@ def test_ordinary_pods_take_no_node_that_came_for_a_gang_until_it_is_kept_no_mor
     assert passes(world, alone("o2")) == ["n00", "n01", "n70"]
 
 
+def test_a_gang_of_a_higher_priority_takes_nodes_that_came_for_another():
+    world = asking(*gated("g", 4))
+    world.put(*rack(0, nodes=2))
+    world.put(*gated("equal", 2))
+    assert started(world, "equal") == {}
+    world.put(*gated("above", 2, priority=10))
+    assert racks(started(world, "above")) == {"n0"}
+
+
 def test_no_more_nodes_are_kept_than_the_gang_needs():
     world = asking(*gated("g", 2))
     world.put(*rack(0, nodes=1))
