@@ -34,6 +34,8 @@ NAME = "corral-"  # how the names of what we make begin; deploy/policy.yaml know
 QUEUED_PROVISIONING = "queued-provisioning.gke.io"
 MOST_POD_SETS = 32  # of one request, by its CRD
 ONE_POD_SET = frozenset((QUEUED_PROVISIONING,))  # classes that take no more than one
+ATTEMPTS = frozenset("123456789")  # as names have them; more than are ever made
+TEMPLATES = frozenset(map(str, range(MOST_POD_SETS)))
 LONGEST_CLASS = 253  # characters, by its CRD
 _CLASS = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _UID_BYTES = 8
@@ -61,15 +63,23 @@ def request_name(uid: str, attempt: int) -> str:
 
 
 def attempt_of(name: str, uid: str) -> int:
-    """Which attempt a request of this name is; 0: it is none of ours."""
+    """Which attempt a request of this name is; 0: it is none of ours.
+
+    There are few such names for a gang: nobody can make more of them than are read with ease.
+    """
     number = name.removeprefix(f"{NAME}{uid}-")
-    is_ours = bool(uid) and number != name and number.isascii() and number.isdecimal()
-    return int(number) if is_ours and len(number) <= 9 else 0
+    return int(number) if uid and number != name and number in ATTEMPTS else 0
 
 
 def template_name(request: str, index: int) -> str:
     """What a request's PodTemplate is called."""
     return f"{request}-{index}"
+
+
+def is_template(name: str, uid: str) -> bool:
+    """Whether a PodTemplate of this name may be one of ours for this gang."""
+    request, _, index = name.rpartition("-")
+    return bool(attempt_of(request, uid)) and index in TEMPLATES
 
 
 def request_of(template: str) -> str:

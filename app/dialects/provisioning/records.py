@@ -169,7 +169,7 @@ def decode_template(raw: Json) -> TemplateRecord:
     """
     metadata = decoded(_TEMPLATE, raw, keys.TEMPLATE_KIND).metadata or wire.Metadata()
     name, uid = metadata.name or "", _gang_uid(metadata)
-    is_ours = bool(keys.attempt_of(keys.request_of(name), uid))
+    is_ours = keys.is_template(name, uid)
     owners = [each for each in metadata.owner_references or () if each is not None]
     return TemplateRecord(
         kind=keys.TEMPLATE_KIND,

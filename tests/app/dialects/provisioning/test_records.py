@@ -11,6 +11,7 @@ from app.dialects.registry import DIALECTS
 from app.dialects.spec import GangKey
 from app.errors import DecodeError
 from app.settings import EngineOptions
+from app.state.autoscaling.requests import MOST_ATTEMPTS
 from tests.records import pod
 
 UID = keys.gang_uid(GangKey("team", "train", "job", "e1"))
@@ -48,6 +49,8 @@ def test_a_request_of_ours_says_which_attempt_of_which_gang_it_is():
         pytest.param(f"{NAME}x", UID, id="no_attempt"),
         pytest.param(f"corral-{UID}--1", UID, id="a_negative_attempt"),
         pytest.param(f"corral-{UID}-" + 30 * "9", UID, id="an_endless_attempt"),
+        pytest.param(f"corral-{UID}-10", UID, id="a_later_attempt_than_any"),
+        pytest.param(f"corral-{UID}-01", UID, id="an_attempt_by_another_name"),
     ],
 )
 def test_what_is_not_ours_is_kept_by_its_name_alone(name, uid):
@@ -59,7 +62,7 @@ def test_equal_gangs_have_equal_names_and_each_epoch_its_own():
     epochs = [GangKey("team", "train", "job", epoch) for epoch in ("e1", "e1", "e2")]
     first, again, next_ = map(keys.gang_uid, epochs)
     assert first == again != next_
-    assert len(keys.template_name(keys.request_name(first, 99), 31)) <= 63
+    assert len(keys.template_name(keys.request_name(first, 9), 31)) <= 63
 
 
 def test_conditions_are_facts_and_those_that_are_not_known_are_left_out():
@@ -123,3 +126,15 @@ def test_a_class_that_can_be_none_is_refused_by_name(value, is_valid):
     assert bool(flaws) is not is_valid
     for flaw in flaws:
         assert str(flaw).startswith(f"metadata.annotations[{keys.CLASS}]: Invalid value: ")
+
+
+def test_no_gang_has_more_requests_and_templates_than_are_looked_at_with_ease():
+    """What anybody may make in his namespace is ours by its name and label alone."""
+    numbers = [*map(str, range(1_000)), "01", "-1", "1.0", "+1", "\u0661", ""]
+    made = [f"corral-{UID}-{number}" for number in numbers]
+    requests = [name for name in made if request(name).attempt]
+    assert set(requests) >= {keys.request_name(UID, each) for each in range(1, MOST_ATTEMPTS + 1)}
+    templates = [f"{name}-{number}" for name in requests for number in numbers]
+    ours = [name for name in templates if keys.is_template(name, UID)]
+    assert {keys.template_name(requests[0], index) for index in range(32)} < set(ours)
+    assert len(requests) + len(ours) <= 300

@@ -121,7 +121,9 @@ def test_a_gang_with_a_foreign_gate_is_not_marked(gates):
 )
 @pytest.mark.parametrize("settings", [{}, {"provisioning_class": "a.example"}])
 def test_a_gang_that_kueue_starts_asks_for_nothing(queued, settings):
-    world = Marking([], members("g", 4, **{"gates": OURS, **queued}), kueue_manages=True, **settings)
+    world = Marking(
+        [], members("g", 4, **{"gates": OURS, **queued}), kueue_manages=True, **settings
+    )
     world.wait(600)
     assert (world.told(Mark), world.told(AskNodes)) == ([], [])
 
