@@ -81,6 +81,7 @@ class Requests:
     _gang_at: dict[Place, GangKey] = field(default_factory=dict)  # those that were looked up
     _turns: RequestTurns = field(init=False)
     _audit_at: float = 0.0
+    _is_looking: bool = False  # a look for what belongs to no gang is under way
 
     def __post_init__(self) -> None:
         self.shown = ShownRequests(self.outbox)
@@ -356,13 +357,15 @@ class Requests:
 
     def audit(self, now: float) -> None:
         """Delete what is ours and belongs to no gang; send deletions again that do not show."""
-        if now < self._audit_at or not (self.shown or self._gang_at):
-            return
-        self._audit_at = now + AUDIT_SECONDS
-        by_key = self.gangs.by_key
-        self._gang_at = {place: key for place, key in self._gang_at.items() if key in by_key}
-        self.begin()
-        self.shown.end_strays(self._kept, now)
+        if not self._is_looking:
+            if now < self._audit_at or not (self.shown or self._gang_at):
+                return
+            self._audit_at = now + AUDIT_SECONDS
+            by_key = self.gangs.by_key
+            self._gang_at = {place: key for place, key in self._gang_at.items() if key in by_key}
+            self.begin()
+            self.shown.begin_look()
+        self._is_looking = self.shown.end_strays(self._kept, now)
 
     def _kept(self, place: Place) -> Collection[str] | None:
         """The request of a gang that is being made, if one is; None: the gang needs none."""

@@ -2,6 +2,7 @@
 
 What is ours and belongs to no gang any more is deleted, by what two looks in a row have found; so
 are PodTemplates whose request is not there. A deletion is sent again until it shows, ever later.
+A look takes as many steps as there are gangs by hundreds: anybody may make what looks like ours.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from app.state.effects import EndAsk
 from app.state.report.outbox import Outbox
 
 UNSEEN_SECONDS, MOST_UNSEEN_SECONDS = 10.0, 60.0  # until what does not show is written again
+MOST_LOOKED_AT = 256  # gangs in one step of a look: 8 us each
 
 Place = tuple[str, str]  # namespace, gang uid
 
@@ -53,7 +55,9 @@ class ShownRequests:
     _templates: dict[str, TemplateRecord] = field(default_factory=dict)  # by uid
     _of: dict[Place, dict[str, None]] = field(default_factory=dict)
     _ending: dict[str, _Sent] = field(default_factory=dict)  # by uid: deletions under way
-    _stray: frozenset[str] = frozenset()  # without a gang, at the last look
+    _strays_at: dict[Place, frozenset[str]] = field(default_factory=dict)
+    """Those without a gang, at the last look there."""
+    _round: list[Place] = field(default_factory=list)  # what is left of this look
 
     def __bool__(self) -> bool:
         """Whether there is any of them."""
@@ -87,6 +91,7 @@ class ShownRequests:
         del self._of[place][uid]
         if not self._of[place]:
             del self._of[place]
+            self._strays_at.pop(place, None)
         return place
 
     # -- what is there -------------------------------------------------------------------------
@@ -136,21 +141,30 @@ class ShownRequests:
         sent.at, sent.again_after = now, min(2 * sent.again_after, MOST_UNSEEN_SECONDS)
         return True
 
-    def end_strays(self, keeps: Callable[[Place], Collection[str] | None], now: float) -> None:
-        """Delete what belongs to no gang, and send again what does not show.
+    def begin_look(self) -> None:
+        """Begin to look at all there is."""
+        self._round = list(self._of)
+
+    def end_strays(self, keeps: Callable[[Place], Collection[str] | None], now: float) -> bool:
+        """Delete what belongs to no gang, and send again what does not show; whether more is left.
 
         `keeps`: requests of a gang whose templates stay although these do not show, for they are
         being made; None: no request is for this gang any more.
         """
-        stray = frozenset(uid for place in self._of for uid in self._strays(place, keeps(place)))
-        for uid in sorted(stray & self._stray):  # not those that are found so for the first time
-            if uid in self._requests:
-                self.end([self._requests[uid]], now)
-            elif self._is_due(uid, now):
-                template = self._templates[uid]
-                self.outbox.add(EndAsk(template.namespace, "", "", ((template.name, uid),)))
-        self._stray = stray
-        self.end([self._requests[uid] for uid in self._ending if uid in self._requests], now)
+        places, self._round = self._round[:MOST_LOOKED_AT], self._round[MOST_LOOKED_AT:]
+        for place in places:
+            found = frozenset(self._strays(place, keeps(place)))
+            known = self._strays_at.pop(place, frozenset())
+            for uid in sorted(found & known):  # not those that are found so for the first time
+                if uid in self._requests:
+                    self.end([self._requests[uid]], now)
+                elif self._is_due(uid, now):
+                    template = self._templates[uid]
+                    self.outbox.add(EndAsk(template.namespace, "", "", ((template.name, uid),)))
+            if found:
+                self._strays_at[place] = found
+            self.end([each for each in self.at(place) if each.record.uid in self._ending], now)
+        return bool(self._round)
 
     def _strays(self, place: Place, kept: Collection[str] | None) -> Iterator[str]:
         requests = self.at(place)

@@ -458,6 +458,28 @@ def test_templates_and_requests_of_a_gang_that_never_was_are_deleted():
     assert (made.names(REQUEST), made.names(TEMPLATE)) == ([], [])
 
 
+def test_thousands_that_belong_to_no_gang_are_deleted_a_few_hundred_at_a_time(monkeypatch):
+    """Anybody may make what looks like ours in his namespace."""
+    monkeypatch.setattr("app.state.autoscaling.shown_requests.MOST_LOOKED_AT", 16)
+    uids = [f"{number:016x}" for number in range(100)]
+    made = world(
+        *(
+            {
+                "kind": REQUEST,
+                "metadata": {"name": keys.request_name(uid, 1), "labels": {keys.GANG_UID: uid}},
+                "spec": {},
+            }
+            for uid in uids
+        ),
+        *gang(),
+    )
+    for _ in range(60):
+        before = len(made.names(REQUEST))
+        made.run(1)
+        assert before - len(made.names(REQUEST)) <= 16
+    assert len(made.names(REQUEST)) == 1, "that of the gang"
+
+
 def test_what_does_not_reach_the_api_server_is_sent_again_ever_later():
     made = world(*gang())
     made.is_away = True
