@@ -97,8 +97,10 @@ class _Where:
         asked = np.zeros(len(capacity.free_now), dtype=np.int64)
         asked[: len(pod_set.request)] = pod_set.request[: len(asked)]
         self.asked: Counts = asked
+        self.amounts = told.amounts[int(verdict.pod_set)]
         self.open: Mask = capacity.is_open & request.attempts[-1][verdict.pod_set]
-        self.pods = np.where(self.open, pods_per_node(capacity.free_now, asked.tolist()), 0)
+        takes = self.open & (not pod_set.lacking)  # what no node offers closes all of them
+        self.pods = np.where(takes, pods_per_node(capacity.free_now, asked.tolist()), 0)
         tree = request.tree
         self.slots = slice(0, len(tree.nodes))
         self.domain = ""
@@ -131,7 +133,7 @@ class _Where:
         """How many empty nodes the rest of so many pods would take; None: none takes a pod."""
         allocatable = self.told.request.capacity.allocatable
         most = pods_per_node(allocatable, self.asked.tolist())[self.open]
-        per_node = int(most.max(initial=0))
+        per_node = 0 if self.pod_set.lacking else int(most.max(initial=0))
         missing = max(0, needed - int(self.pods[self.slots].sum()))
         return -(-missing // per_node) if per_node else None
 
@@ -154,6 +156,10 @@ class _Where:
             name = self.told.request.capacity.axis.names[row]
             unit = _UNITS.get(name, 1)
             yield Shortage(resource=name, free=has / unit, requested=wanted / unit)
+        lacking = self.pod_set.lacking
+        wanted = sum(its for name, its in self.amounts if name == lacking) * needed
+        if wanted:
+            yield Shortage(resource=lacking, free=0, requested=wanted)
 
 
 def _blockers(asking: Asking, where: _Where) -> Iterator[Blocker]:

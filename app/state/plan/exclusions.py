@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from app.kube.core.objects import Amounts
 from app.state.cache.books import TopologyBooks
 from app.state.plan.pod_sets import PodSetMembers, range_of
 from app.state.plan.request import Builder, Question, SearchRequest, among
@@ -49,6 +50,8 @@ class Told:
     """Why nodes are closed to each pod set."""
     unlabelled: int
     """Nodes that lack a label of the topology."""
+    amounts: tuple[Amounts, ...]
+    """What a pod of each pod set requests, also of resources that no node has."""
 
     def verdict(self, answer: NoFit) -> NoFit:
         """The search's answer with the reasons why nodes are closed, in the words of users."""

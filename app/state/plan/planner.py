@@ -416,6 +416,7 @@ class Planner:
                 names_of(question),
                 tuple(closed),
                 unlabelled(builder, topology),
+                tuple(each.shaped[0] for each in question.pod_sets),
             )
 
     def _asked(

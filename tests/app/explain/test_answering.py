@@ -52,6 +52,18 @@ def test_the_best_domain_is_named_with_what_is_short_there() -> None:
     assert (short.resource, short.free, short.requested) == (GPU, 28.0, 32.0)
 
 
+def test_a_resource_that_no_node_has_is_short_and_no_pod_fits_anywhere() -> None:
+    world = World(four_racks())
+    misspelt = (*pod("p", gpus=8).request, ("nvidia.com/gpus", 8))
+    world.put(*[change(each, request=misspelt) for each in gang_of("g", 2)])
+    said = explained(world)
+    assert "0 of 2 pods fit" in said.gang.message
+    assert said.best is not None
+    assert (said.best.pods, said.best.more_nodes) == (0, None)
+    (short,) = said.best.short
+    assert (short.resource, short.free, short.requested) == ("nvidia.com/gpus", 0, 16)
+
+
 def test_who_has_what_is_short_there_is_named_and_nobody_elsewhere() -> None:
     (blocker,) = explained(short_by_one()).blockers
     assert (blocker.who, blocker.pods, blocker.is_reserved) == ("pod default/on-n00", 1, False)
