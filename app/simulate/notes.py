@@ -11,11 +11,12 @@ _DECIDES = "kube-scheduler decides on"
 
 
 def notes_of(pod: Object) -> Iterator[str]:
-    """A sentence for each thing that this pod has."""
-    return _notes(pod.get("spec") or {})
+    """A sentence for each thing that this pod has; none of a pod that is not valid."""
+    spec = pod.get("spec")
+    return _notes(spec) if isinstance(spec, dict) else iter(())
 
 
-def _notes(spec: Any) -> Iterator[str]:
+def _notes(spec: dict[str, Any]) -> Iterator[str]:
     volumes = spec.get("volumes") or ()
     if any("persistentVolumeClaim" in each or "ephemeral" in each for each in _dicts(volumes)):
         yield f"{_DECIDES} volumes: where its claims are bound, or can be, is not known here"

@@ -188,6 +188,16 @@ async def test_a_field_of_another_type_is_named(path: tuple[str, ...], value: ob
     assert path[-1] in error["field"] + error["message"]
 
 
+@pytest.mark.parametrize("spec", ["x", True, 7, ["x"]])
+async def test_a_pod_whose_spec_is_no_object_is_not_valid(spec: object) -> None:
+    thing = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
+    status, body = await posted(engine_of(four_racks()), thing)
+    (found,) = body["gangs"]
+    assert (status, found["verdict"]) == (200, "Invalid")
+    (error,) = found["errors"]
+    assert "spec" in error["field"] + error["message"]
+
+
 async def test_nothing_changes_and_an_existing_name_is_told() -> None:
     engine = engine_of(four_racks())
     before = digest(engine)
