@@ -78,11 +78,19 @@ def _why_not(asking: Asking, told: Told, verdict: NoFit) -> dict[str, object]:
     where = _Where.of(told, verdict)
     return {
         "topology": told.topology,
+        "finds_now": _finds_now(asking, told, verdict),
         "best": where.best(),
         "excluded": tuple(_excluded(asking, where)),
         "blockers": tuple(_blockers(asking, where)),
         "relaxations": tuple(_relaxations(asking, told)),
     }
+
+
+def _finds_now(asking: Asking, told: Told, verdict: NoFit) -> str:
+    """The verdict in words, unless the gang's message has just these."""
+    words = str(told.verdict(verdict))
+    is_told = asking.gang.reason is not Reason.DOES_NOT_FIT or words in asking.gang.message
+    return "" if is_told else words
 
 
 # -- the best domain -------------------------------------------------------------------------------

@@ -173,6 +173,10 @@ class Explanation(View):
     gang: GangView
     fits_now: bool
     """A place was found: Corral plans it with its next pass."""
+    finds_now: str = ""
+    """What the search says of the cluster as it is now, if the gang's message says other numbers:
+    that one changes with the answer only, or a minute later, since a change of it costs every pod
+    an attempt."""
     topology: str = ""
     """The topology that was searched first; empty: the levels of Corral's settings."""
     best: Best | None = None

@@ -16,6 +16,7 @@ export function explained(explanation) {
       element("ul", {}, relaxations.map((each) => element("li", {}, each.text)))) : "",
     element("dl", { class: "facts" },
       explanation.fits_now ? fact("Fits now", once(gang.reason)) : [],
+      fact("By now", explanation.finds_now),
       fact("Best place", best ? element("span", {}, place(best.domain || "all nodes together"), `: ${best.pods} of ${plural(best.needed, "pod")} fit`) : []),
       best?.short.length ? fact("Short", shortage(best.short)) : [],
       fact("Taken by", blockers.map((each) => `${each.who}, ${plural(each.pods, "pod")}${each.is_reserved ? " to come" : ""}`)),

@@ -69,6 +69,8 @@ def lines_of(explanation: dict[str, Any]) -> Iterator[str]:
     yield _line("Gang", f"{options.name_of(gang)} ({gang['source']})")
     yield _line("Is", f"{gang['phase']}{since}: {gang['reason']}")
     yield _line("Message", gang["message"])
+    if explanation.get("finds_now"):
+        yield _line("By now", explanation["finds_now"])
     yield from _block("Runs on", _runs_on(explanation.get("runs_on")))
     if explanation["fits_now"]:
         yield _line("Fits now", f"yes: {_once(gang['reason'])}")

@@ -155,6 +155,19 @@ def test_what_never_fits_says_so_and_asks_nobody_to_go() -> None:
     assert "PodsGone" not in kinds(said)
 
 
+def test_numbers_that_are_others_by_now_are_told_beside_the_message() -> None:
+    world = short_by_one()
+    said = explained(world)
+    assert "3 of 4 pods fit" in said.gang.message
+    assert said.finds_now == ""  # the message says it
+    occupied(world, "n01", "n11", "n22", "n32")
+    said = explained(world)
+    assert said.best is not None
+    assert "3 of 4 pods fit" in said.gang.message  # as its pods are told
+    assert said.finds_now.startswith(f"{said.best.pods} of 4 pods fit in one {RACK}")
+    assert said.best.pods == 2
+
+
 def test_a_gang_that_fits_by_now_says_so() -> None:
     world = short_by_one()
     world.tick()
