@@ -91,3 +91,11 @@ ADVICE: Mapping[Reason, Advice] = {
         "wait; if it takes long, see Corral's log: what it may not read, or cannot reach",
     ),
 }
+
+NO_CHANGE_KNOWN = "free what is short, or add nodes"
+"""Of a gang that does not fit, where no single change of it was found that lets it fit."""
+NEVER_FITS = (
+    "correct what its pods request or which nodes they may use, and create it again, or add nodes"
+    " that take such pods"
+)
+"""Of one that would not fit if all nodes were open and empty, where no such change was found."""

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from app.explain.advice import ADVICE
+from app.explain.advice import ADVICE, NEVER_FITS, NO_CHANGE_KNOWN
 from app.explain.asking import Asking
 from app.explain.view import Best, Blocker, Excluded, Explanation, Relaxation, Shortage
 from app.state.effects import RoomAnswer
@@ -39,6 +39,7 @@ MOST_NODES = 8  # named in a relaxation
 
 HELD_BACK = (Reason.BACKING_OFF, Reason.REFUSED_BY_SCHEDULER)
 """What it waits for is not a place."""
+NEVER = "Never"  # the kind of a relaxation that is none
 OTHERS = "other namespaces"
 INSUFFICIENT = "insufficient "
 _UNITS = {"cpu": 1000}  # counted in thousandths
@@ -75,15 +76,23 @@ def answer(asking: Asking) -> Explanation:
 
 
 def _why_not(asking: Asking, told: Told, verdict: NoFit) -> dict[str, object]:
-    where = _Where.of(told, verdict)
+    where, changes = _Where.of(told, verdict), tuple(_relaxations(asking, told))
     return {
         "topology": told.topology,
         "finds_now": _finds_now(asking, told, verdict),
         "best": where.best(),
         "excluded": tuple(_excluded(asking, where)),
         "blockers": tuple(_blockers(asking, where)),
-        "relaxations": tuple(_relaxations(asking, told)),
+        "relaxations": changes,
+        "advice": _advice(asking.gang.reason, changes),
     }
+
+
+def _advice(reason: Reason, changes: tuple[Relaxation, ...]) -> str:
+    """What to do; changes that would let the gang fit are advised only if there are some."""
+    if reason is Reason.DOES_NOT_FIT and all(each.kind == NEVER for each in changes):
+        return NEVER_FITS if changes else NO_CHANGE_KNOWN
+    return ADVICE[reason].to_do
 
 
 def _finds_now(asking: Asking, told: Told, verdict: NoFit) -> str:

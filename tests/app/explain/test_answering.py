@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from app.explain.advice import ADVICE
+from app.explain.advice import ADVICE, NEVER_FITS, NO_CHANGE_KNOWN
 from app.explain.answering import answer
 from app.explain.asking import asking
 from app.explain.view import Explanation
@@ -166,6 +166,21 @@ def test_numbers_that_are_others_by_now_are_told_beside_the_message() -> None:
     assert "3 of 4 pods fit" in said.gang.message  # as its pods are told
     assert said.finds_now.startswith(f"{said.best.pods} of 4 pods fit in one {RACK}")
     assert said.best.pods == 2
+
+
+def test_changes_are_advised_only_where_some_were_found() -> None:
+    assert "changes that would let it fit" in explained(short_by_one()).advice
+    world = World([node("b0/r0/a", gpus=4)])
+    world.put(*gang_of("g", 1))
+    said = explained(world)
+    assert kinds(said) == ["Never"]
+    assert said.advice == NEVER_FITS
+    world = World([node("b0/r0/a")])
+    occupied(world, "a")
+    world.put(*gang_of("g", 1))
+    said = explained(world)
+    assert kinds(said) == []
+    assert said.advice == NO_CHANGE_KNOWN
 
 
 def test_a_gang_that_fits_by_now_says_so() -> None:
