@@ -7,6 +7,8 @@ is wrong in the cluster, 2 the options or a file that they name cannot be used.
 from __future__ import annotations
 
 import enum
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
@@ -17,6 +19,7 @@ from app.cli.common.columns import on_one_line
 
 FAILED = 1  # what was read cannot be used, the API server did not answer, or something is wrong
 USAGE_ERROR = 2  # the user has to change something
+NOT_READ = 141  # as a shell counts a program whose output nobody reads any more
 HOME_KUBECONFIG = "~/.kube/config"  # where kubectl looks
 
 
@@ -96,6 +99,9 @@ def failures(failed: int = FAILED) -> Iterator[None]:
 
     try:
         yield
+    except BrokenPipeError as error:  # `| head` has what it wants
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(NOT_READ) from error
     except OSError as error:
         raise usage(said_of(error)) from error
     except SettingsError as error:

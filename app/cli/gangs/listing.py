@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,6 +19,27 @@ INTERRUPTED = 130  # as a shell counts Ctrl-C
 HEADER = ("NAMESPACE", "NAME", "SOURCE", "PHASE", "REASON", "PODS", "BOUND", "WAITING", "DOMAINS")
 
 
+def _phase(given: str) -> str:
+    """Raises: BadParameter for what is no phase; with --watch nobody else would say so."""
+    from app.state.gang.gang import Phase
+
+    return _one_of(given, Phase)
+
+
+def _reason(given: str) -> str:
+    """Raises: BadParameter for what is no reason."""
+    from app.state.gang.reasons import Reason
+
+    return _one_of(given, Reason)
+
+
+def _one_of(given: str, those: Iterable[StrEnum]) -> str:
+    names = [each.value for each in those]
+    if given and given not in names:
+        raise typer.BadParameter(f"{given!r} is not one of {', '.join(map(repr, names))}")
+    return given
+
+
 @reaching
 def gangs(
     corral: Corral,
@@ -24,8 +47,12 @@ def gangs(
     all_namespaces: Annotated[
         bool, typer.Option("--all-namespaces", "-A", help="Those of every namespace")
     ] = False,
-    phase: Annotated[str, typer.Option(help="Only of this phase, such as waiting")] = "",
-    reason: Annotated[str, typer.Option(help="Only with this reason, such as DoesNotFit")] = "",
+    phase: Annotated[
+        str, typer.Option(callback=_phase, help="Only of this phase, such as waiting")
+    ] = "",
+    reason: Annotated[
+        str, typer.Option(callback=_reason, help="Only with this reason, such as DoesNotFit")
+    ] = "",
     output: options.Written = options.Output.TABLE,
     watch: Annotated[
         bool, typer.Option("--watch", "-w", help="Go on, and show each gang that changes")

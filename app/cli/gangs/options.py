@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.cli.common.columns import on_one_line
-from app.cli.common.options import Namespace, Output, Written, write
+from app.cli.common.options import Namespace, Output, Written, usage, write
 
 
 def name_of(gang: dict[str, Any]) -> str:
@@ -22,4 +22,4 @@ def span(seconds: float) -> str:
 
 
 # What every command has, beside what is above.
-__all__ = ["Namespace", "Output", "Written", "name_of", "span", "write"]
+__all__ = ["Namespace", "Output", "Written", "name_of", "span", "usage", "write"]

@@ -18,6 +18,9 @@ SECONDS = 30.0  # an explanation may take some, and wait for others
 MOST_BYTES = 64 * 1024 * 1024
 MOST_PAGES = 1_000
 
+INVALID = 422  # the HTTP status for what cannot be read
+TOO_LARGE = 413
+
 Query = Mapping[str, str | Sequence[str]]
 
 

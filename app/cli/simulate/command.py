@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 NOT_ALL_FIT = 3
 NO_GANG = "NoGang"
-UNREADABLE = 422  # the HTTP status for objects that cannot be read
 
 
 @reaching
@@ -40,11 +39,11 @@ def simulate(
 
     \b
     Exit code 0: every gang fits
-              1: Corral does not answer, or refuses the file
+              1: Corral does not answer, or refuses to
               2: an option, or the file, cannot be used
               3: some gang does not fit, has to wait, or is not valid
     """
-    from app.cli.gangs.server import Refused, post
+    from app.cli.gangs.server import INVALID, TOO_LARGE, Refused, post
     from app.cli.simulate.rendering import lines_of
     from app.cli.topology.reading import read_bytes
 
@@ -54,9 +53,9 @@ def simulate(
     try:
         found = post(corral, "simulate", body=body, namespace=namespace)
     except Refused as error:
-        if error.status != UNREADABLE:
+        if error.status not in (INVALID, TOO_LARGE):
             raise
-        raise Refused(error.status, f"{'stdin' if file == '-' else file}: {error}") from error
+        raise options.usage(f"{'stdin' if file == '-' else file}: {error}") from error
     match output:
         case options.Output.TABLE:
             for line in lines_of(found):

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 
 BAR = 10  # characters: # used, + reserved, . free, x on nodes that take no pods
 MOST_PAGES = 1_000
+OPTIONS = {
+    "name": "--topology",
+    "level": "--level",
+    "under": "--under",
+    "free_for": "--free-for",
+}  # by the names that /v1 has for them
 
 
 @reaching
@@ -52,7 +58,7 @@ def usage(
 
     \b
     Exit code 0: shown
-              1: Corral does not answer, or refuses an option
+              1: Corral does not answer, or refuses to
               2: an option cannot be used
     """
     from app.cli.topology.tree import lines_of
@@ -60,7 +66,7 @@ def usage(
     found = _whole(corral, free_for or [], name=name, level=level, under=under)
     match output:
         case common.Output.TABLE:
-            shown = resource or _resource(found["total"])
+            shown = _checked(resource, found["total"]) or _resource(found["total"])
             header = _header(found["total"], shown)
             for line in lines_of(_tree(found, shown), header):
                 typer.echo(on_one_line(line))
@@ -75,19 +81,33 @@ def usage(
 
 def _whole(corral: Corral, free_for: Sequence[str], **query: str) -> dict[str, Any]:
     """All pages of the answer as one. Raises: NoAnswer."""
-    from app.cli.gangs.server import NoAnswer, ask
+    from app.cli.gangs.server import INVALID, NoAnswer, Refused, ask
 
     found: dict[str, Any] = {}
     domains: list[dict[str, Any]] = []
     after = ""
     for _ in range(MOST_PAGES):
-        page = ask(corral, "topology", after=after, free_for=free_for, **query)
+        try:
+            page = ask(corral, "topology", after=after, free_for=free_for, **query)
+        except Refused as error:
+            field, colon, problem = str(error).partition(": ")
+            if error.status != INVALID or field not in OPTIONS:
+                raise
+            raise common.usage(f"{OPTIONS[field]}{colon}{problem}") from error
         found = found or page
         domains += page["domains"]
         after = page["next"]
         if not after:
             return {**found, "domains": domains, "next": ""}
     raise NoAnswer(f"{corral.named}: over {MOST_PAGES} pages: --under or --level shows a part")
+
+
+def _checked(resource: str, total: dict[str, Any]) -> str:
+    names = [each["resource"] for each in total["resources"]]
+    if resource and resource not in names:
+        has = f"there is {', '.join(names)}" if names else "there are no nodes"
+        raise common.usage(f"--resource: {resource}: no node has it; {has}")
+    return resource
 
 
 def _resource(total: dict[str, Any]) -> str:

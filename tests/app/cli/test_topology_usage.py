@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from app.api.routes import Standing
 from app.cli import main
+from app.cli.common.options import NOT_READ
 from app.cli.topology.usage import bar
 from tests.app.api.test_topology import cluster
 from tests.app.cli.served import corral
 from tests.records import GPU
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")
@@ -51,11 +58,28 @@ def test_programs_get_what_v1_answers(server: str) -> None:
     assert [each["domain"] for each in found["domains"]] == ["b0", "b0/r0", "b1", "b1/r1"]
 
 
-@pytest.mark.parametrize("option", ["--level=no/such", "--under=b9", "--topology=x"])
-def test_what_is_not_there_is_one_sentence(server: str, option: str) -> None:
+@pytest.mark.parametrize(
+    "option",
+    ["--level=no/such", "--under=b9", "--topology=x", "--free-for=x=y", "--resource=no/such"],
+)
+def test_what_is_not_there_is_one_sentence_by_the_name_of_its_option(
+    server: str, option: str
+) -> None:
     ran = run(server, option)
-    assert (ran.exit_code, len(ran.stderr.splitlines())) == (1, 1)
-    assert option.partition("=")[2] in ran.stderr
+    name, _, value = option.partition("=")
+    assert (ran.exit_code, len(ran.stderr.splitlines())) == (2, 1)
+    assert ran.stderr.startswith(f"corral: {name}: {value}")
+
+
+def test_a_reader_who_has_enough_is_told_nothing(server: str) -> None:
+    nobody, output = os.pipe()
+    os.close(nobody)
+    ran = subprocess.run(
+        [sys.executable, "-m", "app", "topology", "usage", "--server", server],
+        cwd=ROOT, stdout=output, stderr=subprocess.PIPE, timeout=30, check=False,
+    )  # fmt: skip
+    os.close(output)
+    assert (ran.returncode, ran.stderr) == (NOT_READ, b"")
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,6 @@ def test_of_a_gang_that_runs_is_told_where(server: str) -> None:
         (("explain", "none"), "corral gangs -n default lists"),
         (("explain", "large", "-n", "other"), "other/large"),
         (("explain", "large", "-n", "other"), "corral gangs -n other lists"),
-        (("gangs", "--phase", "asleep"), "phase"),
     ],
 )
 def test_what_cannot_be_answered_is_one_sentence_and_exit_code_1(
@@ -164,6 +163,23 @@ def test_what_cannot_be_answered_is_one_sentence_and_exit_code_1(
     (sentence,) = ran.stderr.splitlines()
     assert sentence.startswith("corral: ")
     assert named in sentence
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("--phase", "asleep"), "'asleep' is not one of 'gathering', 'waiting', "),
+        (("--phase", "asleep", "-w"), "'asleep' is not one of 'gathering', 'waiting', "),
+        (("--reason", "doesnotfit"), "'doesnotfit' is not one of 'Incomplete', "),
+    ],
+)
+def test_a_word_that_no_gang_can_have_is_a_wrong_option(
+    server: str, arguments: tuple[str, ...], named: str
+) -> None:
+    ran = run(server, "gangs", *arguments)
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert named in " ".join(ran.stderr.split())
+    assert arguments[0] in ran.stderr
 
 
 def test_where_nothing_listens_the_way_to_it_is_told() -> None:

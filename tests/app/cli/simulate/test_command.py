@@ -82,9 +82,10 @@ def test_a_tenants_text_does_nothing_to_the_terminal(server: str) -> None:
 @pytest.mark.parametrize(
     ("content", "code", "named"),
     [
-        ("a: [", 1, "stdin: the body is no YAML"),
-        ("", 1, "stdin: the body has no object"),
-        ("kind: Service\napiVersion: v1\nmetadata: {name: web}", 1, "Service web"),
+        ("a: [", 2, "stdin: the body is no YAML"),
+        ("", 2, "stdin: the body has no object"),
+        ("#" * 2**21, 2, "stdin: the body has more than"),
+        ("kind: Service\napiVersion: v1\nmetadata: {name: web}", 2, "Service web"),
         (None, 2, "corral: /tmp/nothing.yaml: No such file or directory"),
     ],
 )
