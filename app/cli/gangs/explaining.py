@@ -22,7 +22,13 @@ WIDTH = 12  # of the words in front
 @reaching
 def explain(
     corral: Corral,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A gang, a pod of one, or an owner")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="A gang, a pod of one, or an owner; or NAMESPACE/NAME of it",
+        ),
+    ],
     namespace: options.Namespace = "default",
     source: Annotated[
         str, typer.Option(help="Of several gangs of this name, the one that this declares")
@@ -44,13 +50,15 @@ def explain(
     """
     from app.cli.gangs.server import Refused, ask
 
+    namespace, name = _named(name, namespace)
     try:
         found = ask(corral, "gangs", namespace, name, "explanation", source=source)
     except Refused as error:
         if error.status != NOT_FOUND:
             raise
         lists = f"corral gangs -n {namespace} lists those of this namespace, -A all"
-        raise Refused(error.status, f"{error}; {lists}") from error
+        hint = f"a gang is known once one of its pods exists; {lists}"
+        raise Refused(error.status, f"{error}; {hint}") from error
     match output:
         case options.Output.TABLE:
             for line in lines_of(found):
@@ -59,6 +67,16 @@ def explain(
             typer.echo(options.name_of(found["gang"]))
         case _:
             options.write(found, output)
+
+
+def _named(name: str, namespace: str) -> tuple[str, str]:
+    """Namespace and name. Raises: Exit for what names no gang."""
+    within, slash, its = name.rpartition("/")
+    if slash and namespace not in ("default", within):
+        raise options.usage(f"{name} is not in namespace {namespace}, which -n names")
+    if not its or "/" in within or (slash and not within):
+        raise options.usage(f"{name!r} is no name: it is NAME, or NAMESPACE/NAME")
+    return within or namespace, its
 
 
 def lines_of(explanation: dict[str, Any]) -> Iterator[str]:

@@ -151,6 +151,8 @@ def test_of_a_gang_that_runs_is_told_where(server: str) -> None:
     [
         (("explain", "none"), "default/none"),
         (("explain", "none"), "corral gangs -n default lists"),
+        (("explain", "none"), "known once one of its pods exists"),
+        (("explain", "other/large"), "corral gangs -n other lists"),
         (("explain", "large", "-n", "other"), "other/large"),
         (("explain", "large", "-n", "other"), "corral gangs -n other lists"),
     ],
@@ -163,6 +165,20 @@ def test_what_cannot_be_answered_is_one_sentence_and_exit_code_1(
     (sentence,) = ran.stderr.splitlines()
     assert sentence.startswith("corral: ")
     assert named in sentence
+
+
+def test_a_name_that_the_list_has_written_is_explained(server: str) -> None:
+    for name in run(server, "gangs", "-A", "-o", "name").stdout.split():
+        ran = run(server, "explain", name, "-o", "name")
+        assert (ran.exit_code, ran.stdout.split()) == (0, [name])
+
+
+@pytest.mark.parametrize(
+    "arguments", [("",), ("a/b/c",), ("/x",), ("x/",), ("default/large", "-n", "other")]
+)
+def test_what_is_no_name_is_a_wrong_option(server: str, arguments: tuple[str, ...]) -> None:
+    ran = run(server, "explain", *arguments)
+    assert (ran.exit_code, ran.stdout, len(ran.stderr.splitlines())) == (2, "", 1)
 
 
 @pytest.mark.parametrize(
