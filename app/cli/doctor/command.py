@@ -53,7 +53,7 @@ def doctor(
 
     \b
     Exit code 0: no error
-              1: an error, or the cluster cannot be read
+              1: an error, or the cluster cannot be read, or nothing could be checked
               2: wrong options, or a file that cannot be read
     """
     from app.cli.doctor import checks
@@ -69,12 +69,15 @@ def doctor(
         raise usage("only one file can be stdin (-)")
     if canary and not cluster:
         raise usage("--canary needs a cluster, and --no-cluster leaves it out")
+    if not (cluster or config or settings):
+        raise usage("--no-cluster leaves nothing to check: --config or --settings names a file")
     try_in = canary_namespace if canary else ""
     with failures():
         seen = read(Asked(config, settings, kubeconfig, context, namespace, cluster, try_in))
     findings = list(checks.run(seen))
     _write(findings, output)
-    if worst(findings) in (("error", "warning") if strict else ("error",)):
+    is_checked = config or settings or any(each.level != "not checked" for each in findings)
+    if not is_checked or worst(findings) in (("error", "warning") if strict else ("error",)):
         raise typer.Exit(FAILED)
 
 

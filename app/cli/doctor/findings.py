@@ -59,6 +59,8 @@ class Check:
     """What is true when it finds nothing."""
     needs: tuple[str, ...]
     find: Callable[..., Iterable[Found]]
+    absent: Callable[..., str] = lambda *_: ""
+    """Says what is not there that it would look at; "" if it is there. Gets what `find` gets."""
 
 
 @dataclass(frozen=True, slots=True)

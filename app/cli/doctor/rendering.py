@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from textwrap import wrap
 from typing import Any
 
 from app.cli.common.columns import on_one_line
@@ -13,6 +14,9 @@ from app.cli.doctor.findings import LEVELS, Finding, worst
 HEADER = ("LEVEL", "CHECK", "FINDING")
 GAP = "   "
 MEND = "  → "
+QUIET = ("ok", "not checked")  # levels without anything that mends them
+MANY_ALIKE = 3  # so many checks that say the same are one line
+WIDTH = 80  # of the names of such checks
 WRONG = ("warning", "error")
 MANY = ("note", *WRONG)  # what has a plural
 
@@ -23,7 +27,11 @@ def names(findings: Iterable[Finding]) -> Iterator[str]:
 
 
 def table(findings: Iterable[Finding]) -> list[str]:
-    """One line for each finding in the columns of kubectl, what mends it below."""
+    """One line for each finding in the columns of kubectl, what mends it below.
+
+    Checks that say the same are one line, with their names below.
+    """
+    findings = list(_together(findings))
     rows = [HEADER, *((each.level, each.check, on_one_line(each.text)) for each in findings)]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     mends = ["", *(each.mend for each in findings)]
@@ -32,8 +40,25 @@ def table(findings: Iterable[Finding]) -> list[str]:
     for row, mend in zip(rows, mends, strict=True):
         written.append(GAP.join((row[0].ljust(widths[0]), row[1].ljust(widths[1]), row[2])))
         for at, line in enumerate(mend.splitlines()):
-            written.append(f"{indent}{MEND if at == 0 else ' ' * len(MEND)}{on_one_line(line)}")
+            arrow = MEND if at == 0 and row[0] not in QUIET else " " * len(MEND)
+            written.append(f"{indent}{arrow}{on_one_line(line)}")
     return written
+
+
+def _together(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """The findings, those alike that say that nothing is wrong, or why it is not known, as one."""
+    listed = list(findings)
+    checks: dict[tuple[str, str], list[str]] = {}
+    for each in listed:
+        if each.level in QUIET:
+            checks.setdefault((each.level, each.text), []).append(each.check)
+    for each in listed:
+        names = checks.get((each.level, each.text), [])
+        if len(names) < MANY_ALIKE:
+            yield each
+        elif names[0] == each.check:
+            listing = "\n".join(wrap(", ".join(names), WIDTH, break_on_hyphens=False))
+            yield replace(each, check=f"{len(names)} checks", mend=listing)
 
 
 def summary(findings: Iterable[Finding]) -> str:

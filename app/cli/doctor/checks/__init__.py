@@ -51,4 +51,4 @@ def run(seen: Seen, checks: tuple[Check, ...] = CHECKS) -> Iterator[Finding]:
             yield Finding("not checked", check.name, unread.why)
             continue
         found = [finding(check.name, each) for each in check.find(*parts)]
-        yield from found or [Finding("ok", check.name, check.holds)]
+        yield from found or [Finding("ok", check.name, check.absent(*parts) or check.holds)]

@@ -110,19 +110,33 @@ def _of_controllers(policy: Object, settings: OwnSettings) -> Iterator[Problem]:
             )
 
 
+def none(policies: Policies, *_: object) -> str:
+    """Says that there is no policy of Corral's that gates; "" if there is one."""
+    return "" if policies.mutating else f"no policy of {FILE} is there"
+
+
 def _named(policy: Object) -> str:
     return f"{policy['kind']} {policy['metadata']['name']}"
 
 
 _POLICIES = ("policies",)
 CHECKS = (
-    Check("policies-bound", "each policy that gates has a binding", _POLICIES, bound),
-    Check("policies-fail", "pods are created while a policy fails", _POLICIES, open_when_it_fails),
-    Check("policies-namespaces", "the cluster's own pods are left alone", _POLICIES, namespaces),
+    Check("policies-bound", "each policy that gates has a binding", _POLICIES, bound, none),
+    Check(
+        "policies-fail",
+        "pods are created while a policy fails",
+        _POLICIES,
+        open_when_it_fails,
+        none,
+    ),
+    Check(
+        "policies-namespaces", "the cluster's own pods are left alone", _POLICIES, namespaces, none
+    ),
     Check(
         "policies-settings",
         "pods that Corral plans for are gated",
         ("policies", "settings"),
         agreed,
+        none,
     ),
 )

@@ -223,6 +223,11 @@ def each_of(webhooks: Webhooks) -> Iterator[tuple[str, dict[str, Any]]]:
                 yield f"{kind}WebhookConfiguration {configuration['metadata']['name']}", each
 
 
+def none(webhooks: Webhooks, *_: object) -> str:
+    """Says that there is no webhook of Corral's; "" if there is one."""
+    return "" if any(each_of(webhooks)) else "no webhook of Corral's is there"
+
+
 def selector_of(written: Object) -> LabelSelector | None:
     """A selector as the API server has it; None for one that it would not take."""
     found = [requirement_of(k, "In", [v]) for k, v in (written.get("matchLabels") or {}).items()]
@@ -252,11 +257,15 @@ _WEBHOOKS = ("webhooks",)
 _HANDSHAKES = ("webhooks", "handshakes")
 CHECKS = (
     Check("webhook", "the webhook has its port, and the port its webhook", _GATES, there),
-    Check("webhook-service", "ready pods are behind the webhook's Service", _WEBHOOKS, service),
-    Check("webhook-authority", "each webhook has a caBundle", _WEBHOOKS, authority),
-    Check("webhook-certificate", "the caBundle is of what is served", _HANDSHAKES, trusted),
-    Check("webhook-policy", "pods are created while Corral is away", _BOTH, policy),
-    Check("webhook-order", "Kueue's webhook is called first", _WEBHOOKS, order),
-    Check("webhook-namespaces", "the namespaces are those of the settings", _BOTH, namespaces),
-    Check("webhook-schedulers", "pods of every scheduler_name are sent", _BOTH, schedulers),
+    Check(
+        "webhook-service", "ready pods are behind the webhook's Service", _WEBHOOKS, service, none
+    ),
+    Check("webhook-authority", "each webhook has a caBundle", _WEBHOOKS, authority, none),
+    Check("webhook-certificate", "the caBundle is of what is served", _HANDSHAKES, trusted, none),
+    Check("webhook-policy", "pods are created while Corral is away", _BOTH, policy, none),
+    Check("webhook-order", "Kueue's webhook is called first", _WEBHOOKS, order, none),
+    Check(
+        "webhook-namespaces", "the namespaces are those of the settings", _BOTH, namespaces, none
+    ),
+    Check("webhook-schedulers", "pods of every scheduler_name are sent", _BOTH, schedulers, none),
 )

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from app.cli.doctor.configuration import SchedulerConfig, config_in
 from app.cli.doctor.seen import OwnSettings
 from app.cli.topology.reading import read_bytes, shown
-from app.errors import SettingsError
+from app.errors import DecodeError, SettingsError
 from app.settings import Settings
 
 # No variable of the environment begins like this: that of doctor is not Corral's.
@@ -19,8 +19,11 @@ _NO_ENVIRONMENT: Mapping[str, Any] = {"_env_prefix": "CORRAL_DOCTOR_READS_NO_ENV
 
 
 def config_of(file: str) -> SchedulerConfig:
-    """The configuration in a file. Raises: DecodeError; OSError."""
-    return config_in(read_bytes(file), shown(file))
+    """The configuration in a file. Raises: SettingsError; OSError."""
+    try:
+        return config_in(read_bytes(file), shown(file))
+    except DecodeError as wrong:  # the user has to name another file
+        raise SettingsError(str(wrong)) from wrong
 
 
 def settings_of(file: str) -> OwnSettings:

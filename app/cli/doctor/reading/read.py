@@ -95,7 +95,9 @@ def _unread(seen: Seen, why: Unread) -> Seen:
 
 async def _read(asked: Asked, transport: Transport, seen: Seen) -> Seen:
     part = cluster.part
-    deployment = await part("Deployment", cluster.deployment(transport, asked.namespace))
+    deployment = await part(
+        f"Deployments of {asked.namespace}", cluster.deployment(transport, asked.namespace)
+    )
     seen = replace(seen, deployment=deployment)
     if isinstance(deployment, dict):
         seen = await _configured(transport, seen, deployment)

@@ -18,6 +18,7 @@ from app.cli.doctor.seen import (
     Seen,
     TopologyObject,
     Unread,
+    Webhooks,
     WebhookService,
 )
 from app.dialects.registry import DIALECTS
@@ -274,6 +275,22 @@ def test_a_right_installation_has_no_finding():
 def test_one_without_a_webhook_is_right_as_well():
     without = replace(right(), **NO_WEBHOOK, canary=canary(()))
     assert found(without) == {}
+
+
+def test_of_a_webhook_or_policy_that_is_not_there_nothing_is_said_to_be_right():
+    said = {
+        each.check: each.text
+        for each in checks.run(replace(right(), webhooks=Webhooks((), (), {})))
+        if each.check.startswith(("webhook-", "policies-"))
+    }
+    assert len(said) > 8, said
+    assert {text for check, text in said.items() if check.startswith("policies-")} == {
+        "no policy of deploy/policies.yaml is there"
+    }
+    assert said["webhook-certificate"] == said["webhook-service"] == said["webhook-order"]
+    assert said["webhook-service"] == "no webhook of Corral's is there"
+    there = {each.check: each.text for each in checks.run(right())}
+    assert there["webhook-service"] == "ready pods are behind the webhook's Service"
 
 
 def test_without_gates_a_sample_is_enough_where_pods_are_nominated():

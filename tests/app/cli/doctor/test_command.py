@@ -85,6 +85,7 @@ def test_a_machine_gets_the_same_as_data(output, read):
         pytest.param(["--write-config", "../x"], "'../x' is not one of", id="no_minor"),
         pytest.param(["--write-config", "1.36", "--mode", "x"], "sidecar, beside", id="mode"),
         pytest.param(["--canary"], "--no-cluster", id="canary_nowhere"),
+        pytest.param([], "--config", id="nothing_to_check"),
     ],
 )
 def test_options_that_cannot_be_are_said_in_one_sentence(options, said):
@@ -109,7 +110,8 @@ def test_by_name_the_checks_are_written_that_found_something():
 @pytest.mark.parametrize(
     ("option", "text", "code", "said"),
     [
-        pytest.param("--config", "kind: Pod", 1, "no KubeSchedulerConfiguration", id="no_config"),
+        pytest.param("--config", "kind: Pod", 2, "no KubeSchedulerConfiguration", id="no_config"),
+        pytest.param("--config", "a: [", 2, "stdin: ", id="no_yaml_config"),
         pytest.param("--settings", "levles: gke", 2, "levles: 'gke' is not valid", id="name"),
         pytest.param("--settings", "gang_bind_seconds: -1", 2, "gang_bind_seconds: -1", id="value"),
         pytest.param("--settings", "a: [", 2, "stdin: ", id="no_yaml"),
@@ -120,6 +122,20 @@ def test_files_that_cannot_be_read_are_named(option, text, code, said):
     ran = run("--no-cluster", option, "-", stdin=text)
     assert ran.exit_code == code
     assert said in ran.stderr
+
+
+def test_checks_that_were_not_made_for_one_reason_are_one_line():
+    lines = checked(CONFIG).stdout.splitlines()
+    reason = "no cluster was read"
+    (at,) = (at for at, each in enumerate(lines) if reason in each)
+    level, number, rest = re.split(r"\s{2,}", lines[at])
+    assert (level, rest) == ("not checked", reason)
+    data = json.loads(checked(CONFIG, "-o", "json").stdout)["findings"]
+    alike = [each["check"] for each in data if each["text"] == reason]
+    assert number == f"{len(alike)} checks"
+    below = " ".join(lines[at + 1 :])
+    assert all(name in below for name in alike)
+    assert not any(line.startswith("not checked") and reason in line for line in lines[at + 1 :])
 
 
 def test_the_environment_of_doctor_is_not_corrals(monkeypatch):
