@@ -80,3 +80,9 @@ def test_every_reason_of_an_event_is_one_that_is_emitted() -> None:
         )
     )
     assert reasons == emitted
+
+
+def test_every_event_says_what_to_do() -> None:
+    for row in table("reason"):
+        assert len(row) == 3, row[0]
+        assert row[2] in ("nothing",) or len(row[2].split()) > 3, row
