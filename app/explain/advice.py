@@ -55,7 +55,8 @@ ADVICE: Mapping[Reason, Advice] = {
     ),
     Reason.NAMESPACE_BUDGET: Advice(
         "other gangs of the namespace have their pods, or end",
-        "wait for them, or raise absent_pods_per_namespace or the namespace's own label",
+        "wait for them, or raise absent_pods_per_namespace, or the namespace's own number in"
+        " absent_pods_in",
     ),
     Reason.QUOTA: Advice(
         "the quota changes",
