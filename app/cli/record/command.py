@@ -95,8 +95,12 @@ def record(
         renamed = names.renamed() if anonymise and names else None
         write(file, recording.pieces(renaming(renamed) if renamed else None))
         counts = f"{len(recording.nodes)} nodes, {len(recording.pods)} pods"
-        note(f"{file}: {counts}, {len(recording.objects)} objects")
-        if journal is not None and file != STDOUT and not is_device(file):
+        if journal is None:
+            note(f"{file}: {counts}, {len(recording.objects)} objects")
+            return
+        # A Corral keeps what it has read of an object, not the object.
+        note(f"{file}: {counts}; Jobs, PodGroups and other objects are in the journal alone")
+        if file != STDOUT and not is_device(file):
             where = journal_beside(file)
             write(where, journal(renamed))
             note(f"{where}: for corral replay")

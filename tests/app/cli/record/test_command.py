@@ -166,8 +166,10 @@ def dumped(tmp_path: Path) -> Any:
 
 
 def test_what_a_corral_knows_is_recorded_with_a_journal_of_what_follows(dumped: Any) -> None:
-    world, file, journal, _ = dumped()
+    world, file, journal, ran = dumped()
     found = read(file)
+    assert f"{len(found['nodes'])} nodes, {len(found['pods'])} pods; " in ran.stderr
+    assert "objects are in the journal alone" in ran.stderr  # and none are counted as 0
     assert len(found["nodes"]) == len(world.engine.books.nodes)
     nodes = {each["metadata"]["name"]: each["spec"].get("nodeName", "") for each in found["pods"]}
     assert nodes == {each.name: each.node for each in world.pods.values()}
