@@ -26,18 +26,28 @@ class ShowsByDefault(TyperGroup):
         return super().parse_args(ctx, args)
 
 
-commands = typer.Typer(
-    cls=ShowsByDefault,
-    help="Show the topology and what is free in it; make HyperNodes from labels.",
-    no_args_is_help=False,
-)
-_generate = typer.Typer(help="Write objects of a topology, for `kubectl apply -f -`.")
+_HELP = """Show the topology and what is free in it; make HyperNodes from labels.
+
+Without a command: show.
+
+\b
+Examples:
+  corral topology --levels example.com/block,example.com/rack
+  corral topology usage --free-for nvidia.com/gpu=8
+"""
+commands = typer.Typer(cls=ShowsByDefault, help=_HELP, no_args_is_help=False)
+_generate = typer.Typer()
 _generate.command("hypernodes")(generate.hyper_nodes)
 
 
 @_generate.callback()
 def _group() -> None:
-    """Write objects of a topology, for `kubectl apply -f -`."""
+    """Write objects of a topology, for `kubectl apply -f -`.
+
+    \b
+    Example:
+      corral topology generate hypernodes --levels example.com/block,example.com/rack
+    """
 
 
 commands.command("show")(show.show)

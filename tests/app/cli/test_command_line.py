@@ -73,6 +73,15 @@ def test_every_help_has_examples_that_parse_and_lead_to_the_command(path, comman
         assert tuple(words[: len(path)]) == path
 
 
+@pytest.mark.parametrize("path", [(), ("topology",), ("topology", "generate")], ids=" ".join)
+def test_the_help_of_a_group_has_examples_that_parse(path):
+    found = examples(help_of(*path).partition("Options:")[0])
+    assert found
+    for words in found:
+        parses(words)
+        assert tuple(words[: len(path)]) == path
+
+
 @pytest.mark.parametrize(("path", "command"), ALL)
 def test_every_help_says_what_its_exit_codes_mean(path, command):
     text = help_of(*path).partition("Options:")[0]
