@@ -12,6 +12,7 @@ from app.state.gang.parts import DomainNodes
 from app.state.gang.reasons import Reason
 from topology.model.answer import NoFit
 
+NARROWED_APART = "its pods were narrowed to different nodes, which cannot serve it together"
 CLAIMS_NOT_COUNTED = "resource claims of its pods are not counted"
 
 
@@ -143,7 +144,8 @@ class NoPlan:
 
     def __str__(self) -> str:
         why = self.explain() if self.explain else self.why
-        return f"{why}; {self.note}" if self.note else str(why)
+        apart = NARROWED_APART if self.is_narrowed_apart else ""
+        return "; ".join(filter(None, (str(why), apart, self.note)))
 
     @property
     def reason(self) -> Reason:

@@ -337,7 +337,7 @@ def narrowed_elsewhere() -> Situation:
         cluster.create_all(narrowed(each, racks(at // 2)) for at, each in enumerate(gang()))
 
     return Situation(
-        "narrowed_elsewhere", "NarrowedApart", "", make,
+        "narrowed_elsewhere", "NarrowedApart", "its pods were narrowed to different nodes", make,
         lambda cluster, said: recreate(cluster, gang()),
     )  # fmt: skip
 
@@ -375,7 +375,8 @@ def refused(name: str, kind: str, spec: Object) -> Situation:
         )
 
     return Situation(
-        name, "RefusedByScheduler", "", make, remedy, settings={"hold_seconds": 1.0},
+        name, "RefusedByScheduler", "kube-scheduler did not bring every member", make, remedy,
+        settings={"hold_seconds": 1.0},
     )  # fmt: skip
 
 
