@@ -112,7 +112,7 @@ def _objects(documents: list[Any]) -> Iterator[Object]:
         if number > MOST_OBJECTS:
             raise Unreadable(f"the body has more than {MOST_OBJECTS} objects")
         if not isinstance(each, dict):
-            raise Unreadable(f"object {number} is none: {str(each)[:60]!r}")
+            raise Unreadable(f"object {number} is no Kubernetes object: {str(each)[:60]!r}")
         kind = each.get("kind")
         if not isinstance(kind, str) or not kind:
             raise Unreadable(f"object {number}: kind: must be set")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -9,7 +10,10 @@ from app.dialects.making import MAKERS, Object
 from app.simulate.body import Unreadable
 
 PRIORITY_CLASS = ("scheduling.k8s.io", "PriorityClass")
-LONGEST_NAME = 253
+LONGEST_NAME, LONGEST_NAMESPACE = 253, 63
+_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_NAMESPACE = re.compile(_LABEL, re.ASCII)
+_NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +60,20 @@ def _given(at: int, content: Object, namespace: str) -> Given:
     name = metadata.get("name") or metadata.get("generateName")
     if not isinstance(name, str) or not name or len(name) > LONGEST_NAME:
         raise Unreadable(f"{where}, {kind}: metadata.name: must be set, and no longer than 253")
+    # To a generateName the API server adds characters.
+    if not _NAME.fullmatch(name if metadata.get("name") else f"{name}0"):
+        raise Unreadable(
+            f"{where}, {kind}: metadata.name: {name!r}: must be lowercase letters, digits, '-' and"
+            " '.', as the API server takes them"
+        )
     its = metadata.get("namespace") or namespace
     if not isinstance(its, str):
         raise Unreadable(f"{where}, {kind} {name}: metadata.namespace: must be a text")
+    if len(its) > LONGEST_NAMESPACE or not _NAMESPACE.fullmatch(its):
+        raise Unreadable(
+            f"{where}, {kind} {name}: metadata.namespace: {its!r}: must be 63 lowercase letters,"
+            " digits and '-' at most, as the API server takes them"
+        )
     if (group, kind) not in MAKERS and (group, kind) != PRIORITY_CLASS:
         kinds = ", ".join(sorted({each for _, each in MAKERS}))
         raise Unreadable(
