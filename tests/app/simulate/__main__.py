@@ -29,12 +29,17 @@ def relaxed(seed: int) -> Iterable[str]:
     return list(test_relaxed.check(seed).elements())
 
 
+def several(seed: int) -> Iterable[str]:
+    """The same of gangs of several pod sets."""
+    return list(test_relaxed.check_several(seed).elements())
+
+
 def hostile(seed: int) -> Iterable[str]:
     """Whether it was answered."""
     return [test_hostile.check(seed)]
 
 
-KINDS: tuple[Callable[[int], Iterable[str]], ...] = (as_created, relaxed, hostile)
+KINDS: tuple[Callable[[int], Iterable[str]], ...] = (as_created, relaxed, several, hostile)
 
 
 def main() -> int:

@@ -25,9 +25,10 @@ from app.state.engine import Engine
 from tests.app.simulate import bodies, clusters
 from tests.app.simulate.clusters import NOW
 from tests.app.simulate.test_as_created import AT, RULES, created
-from tests.records import PREFERRED, REQUIRED, SLICE_LEVEL, SLICE_SIZE, pod
+from tests.records import BLOCK, GPU, PREFERRED, RACK, REQUIRED, SLICE_LEVEL, SLICE_SIZE, pod
 
 FAST = 120
+LEVELS = (BLOCK, RACK)
 HEAVY = ((1, 2), (1, 2, 2, 3))
 KINDS = ("pods", "job", "statefulset", "lws", "training")
 
@@ -135,6 +136,49 @@ def check(seed: int) -> Counter[str]:
         (fate,) = created(engine, things)[0].values()
         assert fate[0] == "Fits", f"seed {seed}: {each}: {fate}"
     return kinds
+
+
+def several(rng: Random) -> bodies.Object:
+    """A gang of two or three pod sets, each with a level of its own or without one."""
+    pod_sets: list[dict[str, Any]] = []
+    for at in range(rng.choice((2, 2, 3))):
+        requests = {GPU: rng.choice((2, 4, 8))}
+        made = {"name": f"s{at}", "pods": rng.randint(1, 6), "requests": requests}
+        mode, level = rng.choice(("required", "required", "preferred", "")), rng.choice(LEVELS)
+        pod_sets.append({**made, mode: level} if mode else made)
+    metadata, spec = {"name": "g"}, {"podSets": pod_sets}
+    return {"apiVersion": "corral.dev/v1", "kind": "Gang", "metadata": metadata, "spec": spec}
+
+
+def check_several(seed: int) -> Counter[str]:
+    """Every change of a pod set that is offered to a gang of several; what kinds there were."""
+    rng = Random(seed)
+    engine = clusters.drawn(rng, rng.choice(HEAVY))
+    whole = several(rng)
+    found = simulated(engine, [whole])
+    kinds = Counter[str]()
+    for each in () if found.explanation is None else found.explanation.relaxations:
+        if each.kind not in ("WiderLevel", "FewerPods"):
+            continue
+        kinds[each.kind] += 1
+        wanted = deepcopy(whole)
+        changed = [its for its in wanted["spec"]["podSets"] if its["name"] in each.pod_sets]
+        assert len(changed) == len(each.pod_sets)
+        for its in changed:
+            if each.kind == "FewerPods":
+                its["pods"] = each.pods
+            else:
+                level = its.pop("required")
+                its |= {"required": each.level} if each.level else {"preferred": level}
+        after = simulated(engine, [wanted])
+        assert after.verdict == "Fits", f"seed {seed}: {each}: {after.message}: {whole}"
+    return kinds
+
+
+@pytest.mark.slow
+def test_each_change_of_a_pod_set_makes_a_gang_of_several_fit() -> None:
+    kinds = sum((check_several(seed) for seed in range(FAST)), Counter[str]())
+    assert {"WiderLevel", "FewerPods"} <= kinds.keys()
 
 
 @pytest.mark.slow
