@@ -10,10 +10,11 @@ import time
 from collections.abc import Callable
 from typing import Annotated
 
-from fastapi import APIRouter, HTTPException, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from app.api.access.callers import SeesNamespace
 from app.api.examples import DECISIONS, shown
+from app.api.refusals import not_ready
 from app.api.tagged import Tagged, answer, has, unchanged
 from app.explain.decisions import last
 from app.fresh import Fresh
@@ -44,7 +45,7 @@ def decisions(engine: Engine, unready: Callable[[], str]) -> APIRouter:
     ) -> Response:
         """The last decisions about gangs, newest first: 100 of a namespace are remembered."""
         if why := unready():
-            raise HTTPException(503, f"Corral is not ready: {why}")
+            raise not_ready(why)
         edition = engine.reports.decisions.edition(namespace)
         # No two namespaces have one newest decision, unless it is none.
         tag = f'"{began}-{edition}-{"of" if namespace else "all"}-{limit}"'

@@ -20,6 +20,7 @@ from fastapi.responses import StreamingResponse
 
 from app.api.access.callers import SeesEverything
 from app.api.following.stream import ABORT
+from app.api.refusals import not_ready
 from app.state.engine import Engine
 from app.state.journal.dump import Known, beginning, copied
 
@@ -76,7 +77,7 @@ def dumps(engine: Engine, journal: Written | None, unready: Callable[[], str]) -
     ) -> StreamingResponse:
         """What this Corral knows."""
         if why := unready():
-            raise HTTPException(503, f"Corral is not ready: {why}")
+            raise not_ready(why)
         is_whole = journal is not None and journal.is_whole
         if form is Form.JOURNAL and not is_whole:
             reason = "has reached its limit" if journal else "is not set"

@@ -20,6 +20,7 @@ from fastapi import APIRouter, HTTPException, Query, Request, Response
 
 from app.api.access.callers import SeesCluster, answered, reader_of, sees_namespace
 from app.api.examples import MAP, NODE, shown
+from app.api.refusals import not_ready
 from app.api.tagged import Tagged, answer
 from app.api.turns import Turns
 from app.explain.map import Known, May, copied, drawn
@@ -52,7 +53,7 @@ def maps(engine: Engine, unready: Callable[[], str]) -> APIRouter:
 
     def ready() -> None:
         if why := unready():
-            raise HTTPException(503, f"Corral is not ready: {why}")
+            raise not_ready(why)
 
     @router.get("/map", response_model=None, responses=shown(MAP), dependencies=[SeesCluster])
     async def map_(

@@ -32,10 +32,10 @@ from app.api.following.stream import Stream
 from app.api.leader import leader_header
 from app.api.map import maps
 from app.api.others import Others
+from app.api.refusals import not_ready
 from app.api.simulating import simulating
 from app.api.topology import topology
 from app.api.turns import Turns
-from app.explain.advice import ADVICE
 from app.explain.answering import answer
 from app.explain.asking import asking
 from app.explain.elsewhere import of_follower, of_other_scheduler, unsearched
@@ -87,7 +87,7 @@ def people(engine: Engine, standing: Standing) -> APIRouter:
 
     def ready() -> None:
         if why := standing.unready():
-            raise HTTPException(503, _unready(why))
+            raise not_ready(why)
 
     def found(namespace: str, name: str, source: str) -> Gang | None:
         ready()
@@ -164,12 +164,3 @@ def people(engine: Engine, standing: Standing) -> APIRouter:
     if standing.stream is not None:
         router.include_router(events(standing.stream, standing.unready, standing.leader))
     return router
-
-
-def _unready(why: str) -> dict[str, str]:
-    """A refusal of everything, with what an explanation has."""
-    return {
-        "reason": Reason.NOT_READY,
-        "message": f"Corral is not ready: {why}",
-        "advice": ADVICE[Reason.NOT_READY].to_do,
-    }

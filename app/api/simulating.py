@@ -18,6 +18,7 @@ from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 
 from app.api.access.callers import answered, reader_of, sees_namespace
 from app.api.examples import SIMULATION, shown
+from app.api.refusals import not_leading, not_ready
 from app.api.turns import Turns
 from app.kube.core import aside
 from app.simulate.body import MOST_BYTES, Unreadable, objects_in
@@ -92,9 +93,9 @@ def simulating(
                 try:
                     given = await aside.read(partial(_read, namespace=namespace), body, 0)
                     if why := unready():
-                        raise HTTPException(503, f"Corral is not ready: {why}")
+                        raise not_ready(why)
                     if leads := whose():  # what that one has reserved is not known here
-                        raise HTTPException(503, f"this Corral plans nothing: {leads}")
+                        raise not_leading(leads)
                     for each in namespaces_of(given):
                         await sees_namespace(request, each)
                     sees_all = await answered(reader_of(request).sees(""))

@@ -16,6 +16,7 @@ from fastapi import APIRouter, HTTPException, Query, Request, Response
 
 from app.api.access.callers import SeesCluster, sees_namespace
 from app.api.examples import TOPOLOGY, shown
+from app.api.refusals import not_ready
 from app.api.turns import Turns
 from app.explain.usage import (
     MOST_SHAPES,
@@ -76,7 +77,7 @@ def topology(engine: Engine, unready: Callable[[], str]) -> APIRouter:
     ) -> Response:
         """The domains of a topology: capacity, used, reserved, free, and places for a shape."""
         if why := unready():
-            raise HTTPException(503, f"Corral is not ready: {why}")
+            raise not_ready(why)
         with turns.waiting():
             for text in free_for:
                 if "=" not in text:

@@ -18,6 +18,7 @@ from fastapi import APIRouter, HTTPException, Request, Response
 from app.api.access.callers import RETRY_SECONDS, SeesNamespace, may_still_see, reader_of
 from app.api.following.stream import EventStream, Stream, TooManyFollow
 from app.api.leader import leader_header
+from app.api.refusals import not_ready
 
 RECHECK_SECONDS = 30.0
 EXAMPLE = """retry: 2000
@@ -50,7 +51,7 @@ def events(stream: Stream, unready: Callable[[], str], leader: Callable[[], str]
         dropped, and the last event says so.
         """
         if why := unready():
-            raise HTTPException(503, f"Corral is not ready: {why}")
+            raise not_ready(why)
         reader = reader_of(request)
         try:
             follower = stream.follow(namespace, reader.name)

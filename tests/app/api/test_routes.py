@@ -167,8 +167,12 @@ async def test_the_names_of_loopback_are_answered(host: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/gangs", "/gangs/default/runs", "/gangs/default/runs/explanation"]
-)
+    "path",
+    [
+        "/gangs", "/gangs/default/runs", "/gangs/default/runs/explanation", "/topology", "/map",
+        "/nodes/n", "/decisions", "/dump",
+    ],
+)  # fmt: skip
 async def test_before_the_cluster_is_read_nothing_is_answered(path: str) -> None:
     status, body = await got(world_of_three(), path, unready=lambda: "not read yet")
     assert status == 503

@@ -213,10 +213,13 @@ async def test_nothing_changes_and_an_existing_name_is_told() -> None:
 async def test_it_waits_until_corral_knows_the_cluster_and_asks_the_one_that_leads() -> None:
     engine = engine_of(four_racks())
     status, body = await posted(engine, job("t", 1), standing=Standing(lambda: "no list yet"))
-    assert (status, "no list yet" in body["detail"]) == (503, True)
+    assert (status, body["detail"]["reason"]) == (503, "NotReady")
+    assert "no list yet" in body["detail"]["message"]
     other = Standing(lambda: "", lambda: "pod corral-1 leads")
     status, body = await posted(engine, job("t", 1), standing=other)
-    assert (status, "corral-1" in body["detail"]) == (503, True)
+    assert (status, body["detail"]["reason"]) == (503, "NotLeading")
+    assert "corral-1" in body["detail"]["message"]
+    assert body["detail"]["advice"]
 
 
 async def test_a_compressed_body_is_refused() -> None:

@@ -189,4 +189,4 @@ async def test_reading_changes_nothing_and_needs_a_synced_corral() -> None:
     await got(engine, free_for=["default/g", f"{GPU}=1"])
     assert digest(engine) == before
     status, body = await got(engine, Standing(lambda: "no list yet"))
-    assert (status, "no list yet" in body["detail"]) == (503, True)
+    assert (status, "no list yet" in body["detail"]["message"]) == (503, True)
