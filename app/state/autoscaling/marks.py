@@ -121,8 +121,9 @@ class Marks:
         sent = need.sent.get(uid)
         if sent is not None and sent.is_marked == is_marked:
             need.shown[uid] = need.sent.pop(uid)
-        else:
-            self.note(gang)  # a restart, or somebody else's
+            if is_marked == need.is_open:
+                return
+        self.note(gang)  # a restart, somebody else's, or not wanted any more
 
     def note_new_node(self, now: float) -> None:
         """Note that there is a node which was not there before."""
@@ -306,9 +307,9 @@ class Marks:
             is_marked = wanted and uid in waiting
             last = sent.get(uid)
             if member.pod.is_marked == is_marked:
-                if last is not None:
+                if last is not None and last.is_marked == is_marked:
                     shown[uid] = sent.pop(uid)
-                continue
+                continue  # the other one, if sent, is undone once it shows
             if last is not None and last.is_marked == is_marked:
                 due, pause = last.at + last.again_after, last.pause
                 again_after = min(2 * last.again_after, MOST_UNSEEN_SECONDS)

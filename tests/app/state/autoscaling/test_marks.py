@@ -218,6 +218,25 @@ def test_a_mark_that_does_not_show_is_sent_again_but_ever_later():
     assert len(world.marked) == 5
 
 
+def test_a_mark_under_way_is_not_sent_twice_though_it_was_unwanted_meanwhile():
+    world = Away(four_racks(), gated("g", 5))
+    assert len(world.first + world.wait(2)) == 5
+    last = world.pods["uid-g4"]
+    world.delete(last)
+    assert world.wait(2) == []
+    world.put(last)
+    assert [each.name for each in world.wait(3)] == ["g4"]
+
+
+def test_a_mark_that_shows_when_it_is_not_wanted_any_more_is_taken_back():
+    world = Away(four_racks(), gated("g", 5))
+    assert len(world.first + world.wait(2)) == 5
+    world.delete(world.pods["uid-g4"])
+    assert world.wait(2) == []
+    world.show(world.pods["uid-g0"], is_marked=True)
+    assert [(each.name, each.sentence) for each in world.wait(3)] == [("g0", "")]
+
+
 def test_a_mark_names_the_version_of_its_pod_so_that_a_binding_is_not_undone():
     world = Marking(four_racks(), gated("g", 5))
     for each in world.first + world.wait(1):
