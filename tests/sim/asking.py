@@ -139,8 +139,12 @@ class AskingChecks:
             since = seen.unwarranted[pod.uid]
             if now >= since + TAKEN_BACK_SECONDS:
                 at, _ = seen.sent.get((pod.uid, False), (-math.inf, ""))
-                lacks = lacking[keys[pod.uid]]
-                require(at >= since - LOOK_SECONDS, f"M1: {pod.name} stays marked, and {lacks}")
+                marked_at, _ = seen.sent.get((pod.uid, True), (-math.inf, ""))
+                is_under_way = marked_at < at and now < at + UNSEEN_SECONDS
+                require(
+                    is_under_way or at >= since - LOOK_SECONDS,
+                    f"M1: {pod.name} stays marked, and {lacking[keys[pod.uid]]}",
+                )
 
     # -- nodes -----------------------------------------------------------------------------------
 

@@ -93,7 +93,7 @@ def is_waiting(pod: PodRecord) -> bool:
     return is_live(pod) and not pod.node and all(gate == own.GATE for gate in pod.gates)
 
 
-def gone_by(life: Life, effects: Iterable[Effect]) -> list[Effect]:
+def gone_by(life: Life, effects: Iterable[Effect]) -> list[Delete | Evict | TryEviction]:
     """The effects by which pods go, but for those whose gang is losing a pod already."""
     found = [each for each in effects if isinstance(each, Delete | Evict | TryEviction)]
     return [each for each in found if not _loses_any(life, key_of(life, each.uid))]
