@@ -188,8 +188,8 @@ class AskingChecks:
         self, corral: Corral, life: Life, seen: Seen, key: GangKey, nodes: Iterable[str]
     ) -> None:
         gang = life.engine.gangs.by_key.get(key)
-        if gang is None:
-            return  # its nodes are anybody's at the next look
+        if gang is None or not gang.need.opened_at:
+            return  # it is gone, maybe made again: its nodes are anybody's at the next look
         asked_at = gang.need.opened_at
         if corral.now < asked_at + REVIEW_SECONDS + SLACK:
             return  # it may have asked before as well: until the next look
