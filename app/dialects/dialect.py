@@ -186,6 +186,19 @@ class Dialect:
         """
         return None
 
+    def is_silent(self, pod: PodRecord) -> bool:
+        """Whether this vocabulary surely says nothing of a pod that no object names.
+
+        It claims and sorts neither this pod nor any that is like it in labels, annotations, the
+        kind of its owner, scheduler, PodGroup and in whether there is a problem. False: it may.
+        """
+        of_pods = (
+            (type(self).claim, Dialect.claim),
+            (type(self).sorted_by, Dialect.sorted_by),
+            (type(self).may_be_named, Dialect.may_be_named),
+        )
+        return all(its is none for its, none in of_pods)
+
     def asked_in(self, pod: PodRecord, objects: Collection[ObjectRecord] = ()) -> str | None:
         """The field of a pod it claims by which users have it placed in the words of it.
 

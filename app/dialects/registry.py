@@ -27,6 +27,7 @@ from app.dialects.dialect import (
     TemplateOwner,
 )
 from app.dialects.rules import forbidden
+from app.dialects.silence import Silence
 from app.dialects.spec import (
     NO_PODS,
     Allowance,
@@ -74,6 +75,7 @@ class Dialects:
     """The names of those that pods of some scheduler of ours are read in; None: all of them."""
     of_nodes: frozenset[str] = frozenset()
     """The keys of annotations of nodes that are kept."""
+    _silence: Silence = field(default_factory=Silence, compare=False, repr=False)
 
     def configured(self, options: EngineOptions) -> Dialects:
         """The same vocabularies, as the operator wants them read.
@@ -130,10 +132,16 @@ class Dialects:
 
         What the pod says itself counts before what objects say of it.
         """
+        if not objects and self.is_silent(pod):
+            return None
         found = self._claims(pod, objects, own=bool(objects))
         if objects and all(dialect.asked_in(pod, objects) is None for dialect, _ in found):
             found = self._claims(pod, objects)
         return _decided(pod, found, objects)
+
+    def is_silent(self, pod: PodRecord) -> bool:
+        """Whether a pod is an ordinary one for sure, unless an object names it."""
+        return self._silence.of(pod, self.each)
 
     def read(self, pod: PodRecord) -> Reading:
         """What the vocabularies make together of a pod that no object names."""
@@ -172,6 +180,8 @@ class Dialects:
 
     def may_be_named(self, pod: PodRecord) -> bool:
         """Whether an object may name this pod, or sort it."""
+        if self.is_silent(pod):
+            return any(dialect.may_name(pod) for dialect in self._read_of(pod.scheduler))
         if any(dialect.may_be_named(pod) for dialect in self._read_of(pod.scheduler)):
             return True
         if not any(dialect.may_name(pod) for dialect in self._read_of(pod.scheduler)):
@@ -183,6 +193,8 @@ class Dialects:
 
     def sorted_by(self, pod: PodRecord) -> tuple[GangKey, ...]:
         """The gangs, one of a vocabulary, whose objects say whether and where the pod is in it."""
+        if self.is_silent(pod):
+            return ()
         return tuple(key for _, key in self._said(pod, lambda dialect: dialect.sorted_by(pod)))
 
     def sorts(self, record: ObjectRecord) -> object:

@@ -72,6 +72,9 @@ class GroveDialect(Dialect):
     def claim(self, pod: PodRecord, objects: Collection[ObjectRecord] = ()) -> Claim | None:
         return claims.claim(pod, objects)
 
+    def is_silent(self, pod: PodRecord) -> bool:
+        return claims.gang_of(pod) is None
+
     def may_name(self, pod: PodRecord) -> bool:
         # Pods of these belong to nodes.
         return pod.owner is None or pod.owner.kind not in ("DaemonSet", "Node")

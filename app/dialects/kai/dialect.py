@@ -70,6 +70,9 @@ class KaiDialect(Dialect):
     def claim(self, pod: PodRecord, objects: Collection[ObjectRecord] = ()) -> Claim | None:
         return claims.claim(pod, objects, self._grouped)
 
+    def is_silent(self, pod: PodRecord) -> bool:
+        return claims.claim(pod, (), self._grouped) is None
+
     def asked_in(self, pod: PodRecord, objects: Collection[ObjectRecord] = ()) -> str | None:
         return claims.asked_in(pod, objects)
 

@@ -78,6 +78,10 @@ class KueueDialect(Dialect):
     def claim(self, pod: PodRecord, objects: Collection[ObjectRecord] = ()) -> Claim | None:
         return claims.claim(pod)
 
+    def is_silent(self, pod: PodRecord) -> bool:
+        # Where a queue name tells, the pod's own name may count as well.
+        return in_charge.QUEUE_NAME not in pod.labels and claims.claim(pod) is None
+
     def asked_in(self, pod: PodRecord, objects: Collection[ObjectRecord] = ()) -> str | None:
         return claims.asked_in(pod)
 

@@ -75,6 +75,9 @@ class NativeDialect(Dialect):
     def claim(self, pod: PodRecord, objects: Collection[ObjectRecord] = ()) -> Claim | None:
         return gangs.claim(pod, objects) if self._is_on else gangs.refused(pod)
 
+    def is_silent(self, pod: PodRecord) -> bool:
+        return not pod.pod_group
+
     def asked_in(self, pod: PodRecord, objects: Collection[ObjectRecord] = ()) -> str | None:
         return gangs.asked_in(pod, objects)
 

@@ -97,6 +97,9 @@ class VolcanoDialect(Dialect):
     def claim(self, pod: PodRecord, objects: Collection[ObjectRecord] = ()) -> Claim | None:
         return claims.claim(pod, objects)
 
+    def is_silent(self, pod: PodRecord) -> bool:
+        return claims.gang_of(pod) is None
+
     def asked_in(self, pod: PodRecord, objects: Collection[ObjectRecord] = ()) -> str | None:
         return claims.asked_in(pod, objects)
 

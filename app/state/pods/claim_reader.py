@@ -21,6 +21,8 @@ class ClaimReader:
 
     def claim(self, pod: PodRecord) -> Claim | None:
         """The gang that a pod claims; None if it is ordinary, or not ours to schedule and plan."""
+        if self.dialects.is_silent(pod) and not self.named_pods.is_named(pod):
+            return None
         is_kept = self.settings.is_ours(pod) and not self.dialects.is_managed(
             pod.labels, pod.annotations, pod.gates, pod.pod_group
         )

@@ -94,6 +94,10 @@ class NamedPods:
                 found.update((each.uid, each) for each in self.objects.named(each_key))
         return tuple(sorted(found.values(), key=lambda each: (each.kind, each.key, each.uid)))
 
+    def is_named(self, pod: PodRecord) -> bool:
+        """Whether an object names a pod, or another one of its name."""
+        return (pod.namespace, pod.name) in self._by_name
+
     # -- pods ----------------------------------------------------------------------------------
 
     def put(self, pod: PodRecord, *, is_member: bool) -> None:
