@@ -87,6 +87,25 @@ class Capacity:
         self.is_open[slot] = is_open
         self._recount(slot, range(rows))
 
+    def set_all(self, allocatable: Counts, is_open: Mask, used: Counts, held: Counts) -> None:
+        """Replaces the books of every node.
+
+        Shapes: (R, N), (N,), (R, N), (R, N); at least as many rows as there are.
+        Raises: ValueError if the arrays are of other shapes, or a sum is below 0 or leaves no
+            room in an int64.
+        """
+        shape = (len(allocatable), len(self.tree.nodes))
+        if not allocatable.shape == used.shape == held.shape == shape or is_open.shape != shape[1:]:
+            raise ValueError(f"books of {shape} expected, and {used.shape}, {held.shape} given")
+        if min(used.min(initial=0), held.min(initial=0)) < 0:
+            raise ValueError("what is used or held is below 0")
+        if (used > TAKEN_MAX - held).any():
+            raise ValueError(f"some node has more than {TAKEN_MAX} of a resource taken")
+        self.allocatable, self.is_open = allocatable, is_open
+        self.used, self.held = used, held
+        self.free_now = self.free()
+        self.free_by_domain = self.counted_by_domain()
+
     def use(self, slot: int, request: Sequence[int], pods: int = 1) -> None:
         """Counts bound pods. Raises: as `_add`."""
         self._grow(len(request))

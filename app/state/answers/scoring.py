@@ -16,7 +16,8 @@ from itertools import repeat
 import numpy as np
 
 from app.kube.core.objects import PodRecord
-from app.state.cache.books import ALL_NODES, Books, TopologyBooks, Vector
+from app.state.cache.books import ALL_NODES, Books, TopologyBooks
+from app.state.cache.counting import Vector
 from app.state.domains.topologies import Topologies
 from app.state.filter_result import Candidates
 from app.state.pods.nominations import Nominations

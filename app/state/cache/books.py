@@ -28,6 +28,13 @@ from app.dialects.nvlink import level_value
 from app.kube.core.cached import weight
 from app.kube.core.objects import Amounts, NodeRecord
 from app.kube.core.turns import turn
+from app.state.cache.counting import (
+    SlotsOf,
+    Vector,
+    is_countable,
+    slots_by_request,
+    summed,
+)
 from topology.model import tree as trees
 from topology.model.capacity import Capacity
 from topology.model.levels import NODE_LEVEL
@@ -47,7 +54,6 @@ MOST_UNCOUNTED = 8  # resources beyond those that are reported by name
 MOST_VECTORS = 1_024  # kept; beyond that all are computed anew
 MOST_VECTOR_BYTES = 2_048  # of a request whose vector is kept; pods have four or five amounts
 
-Vector = tuple[int, ...]
 Values = Callable[[str], tuple[str, ...]]
 NO_VALUES: Mapping[str, Values] = {}
 
@@ -245,11 +251,14 @@ class Books:
         }
         known = topology.tree.slot_of
         tree = trees.build(topology.levels, paths, generation=self.generation)
-        capacity = topology.capacity.move(tree)
-        for name in paths.keys() - known.keys():
-            turn()  # of a copy, beside the loop
-            slot = tree.slot_of[name]
-            self._count_node(capacity, slot, self.nodes[name])
+        added = paths.keys() - known.keys()
+        if len(added) > len(known):  # the first list
+            capacity = self._counted(tree)
+        else:
+            capacity = topology.capacity.move(tree)
+            for name in added:
+                turn()  # of a copy, beside the loop
+                self._count_node(capacity, tree.slot_of[name], self.nodes[name])
         topology.tree, topology.capacity, topology.is_stale = tree, capacity, False
 
     def _count_node(self, capacity: Capacity, slot: int, node: NodeRecord) -> None:
@@ -427,9 +436,32 @@ class Books:
     def _count_all(self) -> None:
         self.refresh()
         for topology in self.topologies.values():
-            topology.capacity = Capacity(self.axis, topology.tree)
-            for name, slot in topology.tree.slot_of.items():
-                self._count_node(topology.capacity, slot, self.nodes[name])
+            topology.capacity = self._counted(topology.tree)
+
+    def _counted(self, tree: Tree) -> Capacity:
+        """All that the nodes of a tree have, and all that is booked there, counted anew."""
+        capacity, shape = Capacity(self.axis, tree), (len(self.axis), len(tree.nodes))
+        slots_of = [self._slots_by_request(tree, each) for each in (self.bound, self.held)]
+        if not all(is_countable(each, self.counted) for each in slots_of):
+            # Some node may have more than can be counted: each pod as far as it can be.
+            for name, slot in tree.slot_of.items():
+                self._count_node(capacity, slot, self.nodes[name])
+            return capacity
+        used, held = (summed(each, self.counted, shape) for each in slots_of)
+        offered = slots_by_request(
+            (slot, self.nodes[name].allocatable) for name, slot in tree.slot_of.items()
+        )
+        allocatable = summed(offered, self._offered, shape)
+        opens = (is_open(self.nodes[name]) for name in tree.nodes)
+        capacity.set_all(allocatable, np.fromiter(opens, np.bool_, shape[1]), used, held)
+        return capacity
+
+    @staticmethod
+    def _slots_by_request(tree: Tree, booked: Mapping[str, Booking]) -> SlotsOf:
+        slot_of = tree.slot_of
+        return slots_by_request(
+            (slot_of[each.node], each.request) for each in booked.values() if each.node in slot_of
+        )
 
     def fits(
         self,

@@ -18,9 +18,9 @@ class Totals:
         """By resource; a copy."""
         return Counter(self._in.get(namespace))
 
-    def add(self, namespace: str, request: Amounts) -> None:
-        """Count one more request."""
-        self._move(namespace, request, 1)
+    def add(self, namespace: str, request: Amounts, times: int = 1) -> None:
+        """Count one more request, or so many equal ones."""
+        self._move(namespace, request, times)
 
     def remove(self, namespace: str, request: Amounts) -> None:
         """Count one that was added no more."""
