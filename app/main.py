@@ -354,7 +354,7 @@ def _audits(
         metrics.audit_differences.inc(found)
         metrics.audit_seconds.set(seconds)
 
-    return AuditController(engine.differences, driver.heal, audited, seconds=settings.audit_seconds)
+    return AuditController(engine.checks, driver.heal, audited, seconds=settings.audit_seconds)
 
 
 def _limits(settings: Settings) -> Limits:

@@ -424,7 +424,7 @@ class Metrics:
         )
         self.audit_seconds = Gauge(
             "corral_audit_seconds",
-            "Time the last check of the books took; no request is answered meanwhile",
+            "Time the last check of the books took, in pieces between which requests are answered",
             registry=self.registry,
         )
         self.journal_bytes = Gauge(

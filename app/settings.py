@@ -427,7 +427,9 @@ class Settings(EngineOptions, BaseSettings):
     # Time
     tick_seconds: Annotated[float, Field(ge=0.005, le=10)] = 0.1  # how late a deadline may be seen
     bind_seconds: Seconds = 15.0  # one binding with its retries: a restart of the API server
-    audit_seconds: Seconds = 60.0  # between two checks of the books; each takes 2 µs a pod
+    audit_seconds: Seconds = (
+        60.0  # between two checks of the books; each takes 2 µs a pod, in pieces
+    )
 
     # Writes to the API server
     bind_concurrency: Annotated[int, Field(ge=1, le=1024)] = 64  # 2,000 binds/s on two cores

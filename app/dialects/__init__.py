@@ -5,5 +5,6 @@
 Every label, annotation and field name of a custom resource is spelled here and nowhere else. Read
 in this order: `spec.py` (what a gang is), `dialect.py` (what a vocabulary does), `registry.py`
 (which there are), then one of them: `kueue/` over `workloads/`. `rules.py` has what the rules of
-every vocabulary are made of, `corral.py` our own labels, `presets.py` well-known level labels.
+every vocabulary are made of, `corral.py` our own labels, `presets.py` well-known level labels,
+`silence.py` the pods that none of them says anything of.
 """

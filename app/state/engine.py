@@ -12,8 +12,9 @@ is durable; all of it is rebuilt from nodes, pods, Jobs and topologies after a r
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from itertools import chain
 from typing import TypeVar
 
 import msgspec
@@ -23,7 +24,7 @@ from app.dialects.spec import GangKey
 from app.kube.core.objects import NodeRecord, PodRecord, Record
 from app.kube.core.turns import turn
 from app.kube.watch.events import Applied, Deleted, Event, Kind, Listed
-from app.state.audit import differences
+from app.state.audit import checks
 from app.state.domains.topologies import Change
 from app.state.effects import (
     BindFailed,
@@ -601,15 +602,18 @@ class Engine(EngineParts):
         if self.new_nodes.is_due(now) and (ended := self.new_nodes.review(now)):
             self.reservations.capacity_grew(ended)
 
+    def checks(self) -> Iterator[list[str]]:
+        """Where the books differ from the records, a piece at a time; see `audit.checks`."""
+        yield from checks(self.books, self.gangs, self.assumed_pods.uids)
+        yield list(self.absent_pods.differences(self.gangs.by_key.values()))
+        yield list(self.owed_places.differences(self.gangs.by_key.values()))
+        yield from self.claims.checks()
+        yield list(self.pools.differences())
+        yield list(self.held_nodes.differences(self.gangs.by_key.values()))
+
     def differences(self) -> list[str]:
-        """Where the books differ from the records; empty unless Corral has a bug."""
-        found = differences(self.books, self.gangs, self.assumed_pods.uids)
-        found.extend(self.absent_pods.differences(self.gangs.by_key.values()))
-        found.extend(self.owed_places.differences(self.gangs.by_key.values()))
-        found.extend(self.claims.differences())
-        found.extend(self.pools.differences())
-        found.extend(self.held_nodes.differences(self.gangs.by_key.values()))
-        return found
+        """The same at once; empty unless Corral has a bug."""
+        return list(chain.from_iterable(self.checks()))
 
     def heal(self, now: float) -> list[Effect]:
         """Correct the books by the records; what was planned on wrong books is planned again."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from app.dialects.spec import GangKey
+from app.state.audit import NODES_A_PIECE
 from app.state.gang.gang import Phase
 from tests.app.state.fairness.test_absent_pods import first_of
 from tests.app.state.world import World, four_racks, members
-from tests.records import pod
+from tests.records import node, pod
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ def test_wrong_sums_are_found_with_their_nodes_and_healed(world):
 
 def test_a_pod_that_is_missing_in_the_index_by_node_is_found_and_healed(world):
     world.engine.books.bound_on["n33"].clear()
-    assert differences(world) == ["bound pods by node differ from bound pods"]
+    assert differences(world)[0] == "bound pods by node differ from bound pods"
     world._take(world.engine.heal(world.now))
     assert differences(world) == []
 
@@ -259,3 +260,24 @@ def test_a_plan_for_a_pod_that_does_not_wait_is_found(world):
     assert f"gang {gang.key}: the plan covers pods that are not waiting" in found
     del gang.plan.nodes["uid-h0"]
     assert differences(world) == []
+
+
+def test_the_books_are_checked_a_few_nodes_at_a_time():
+    few, many = (
+        World([node(f"b/r/n{number:05}") for number in range(nodes)])
+        for nodes in (1, 4 * NODES_A_PIECE)
+    )
+    pieces = [len(list(each.engine.checks())) for each in (few, many)]
+    sums = 2 * len(many.engine.books.topologies)  # of what is used and of what is held
+    assert pieces[1] - pieces[0] == 3 * sums
+
+
+def test_what_comes_between_two_pieces_is_no_difference(world):
+    pieces = 0
+    for found in world.engine.checks():
+        assert found == []
+        pieces += 1
+        world.put(node(f"b0/r0/new-{pieces}"), pod(f"p{pieces}", on="n33"))
+        if pieces > 1:
+            world.delete(world.pods[f"uid-p{pieces - 1}"])
+    assert pieces > 10

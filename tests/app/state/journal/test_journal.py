@@ -44,6 +44,7 @@ from tests.app.state.world import Names, World, four_racks, members
 from tests.records import BLOCK, GPU, RACK, group, job, node, pod, topology
 
 ONLY_READ = {
+    "checks",
     *("is_synced", "gangs_by_phase", "lost_writes", "warnings", "differences"),
     "is_eviction_wanted",
 }
