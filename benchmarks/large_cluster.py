@@ -133,6 +133,36 @@ class Objects:
         words[b"OWNER"], words[b"GROUP"] = b"r%d" % rack, b"b%d" % (rack // RACKS_PER_BLOCK)
         return self.node_ % words
 
+    def event(self, number: int, version: int) -> bytes:
+        """A line of the watch of pods: what happens at this place in the order of all of it."""
+        turn, step = divmod(number, EVENTS_PER_LIFE)
+        old, on = self._ending(turn)
+        new = self.size.pods + turn
+        match step:
+            case 0:
+                return line(b"MODIFIED", self.ordinary_pod(old, on, b"Succeeded", version))
+            case 1:
+                return line(b"DELETED", self.ordinary_pod(old, on, b"Succeeded", version))
+            case 2:
+                return line(b"ADDED", self.ordinary_pod(new, "", b"Pending", version))
+            case 3:
+                return line(b"MODIFIED", self.ordinary_pod(new, on, b"Pending", version))
+        return line(b"MODIFIED", self.ordinary_pod(new, on, b"Running", version))
+
+    def _ending(self, turn: int) -> tuple[int, str]:
+        """The ordinary pod whose turn it is, and its node."""
+        per_node = self.size.pods_per_node - 1
+        places = self.size.nodes * per_node
+        on, which = divmod(turn * STRIDE % places, per_node)
+        # From the second time on it is the one that was made the time before.
+        first = on * self.size.pods_per_node + 1 + which
+        return (first if turn < places else self.size.pods + turn - places), node_name(on)
+
+
+def line(kind: bytes, thing: bytes) -> bytes:
+    """One line of a watch."""
+    return b'{"type":"%b","object":%b}\n' % (kind, thing)
+
 
 def _words(number: int, name: str, on: str, phase: bytes, version: int) -> dict[bytes, bytes]:
     return {
@@ -200,35 +230,7 @@ class Churn:
             yield line(b"ADDED", written.replace(b'"uid":"member-', b'"uid":"%b-' % name.encode()))
 
     def _line(self, at: float) -> bytes:
-        version, objects = self.next_version(at), self.objects
-        kind, step = divmod(self._told - 1, EVENTS_PER_LIFE)
-        old, on = self._ending(kind)
-        number = objects.size.pods + kind
-        match step:
-            case 0:
-                return line(b"MODIFIED", objects.ordinary_pod(old, on, b"Succeeded", version))
-            case 1:
-                return line(b"DELETED", objects.ordinary_pod(old, on, b"Succeeded", version))
-            case 2:
-                return line(b"ADDED", objects.ordinary_pod(number, "", b"Pending", version))
-            case 3:
-                return line(b"MODIFIED", objects.ordinary_pod(number, on, b"Pending", version))
-        return line(b"MODIFIED", objects.ordinary_pod(number, on, b"Running", version))
-
-    def _ending(self, turn: int) -> tuple[int, str]:
-        """The ordinary pod whose turn it is, and its node."""
-        size = self.objects.size
-        per_node = size.pods_per_node - 1
-        places = size.nodes * per_node
-        on, which = divmod(turn * STRIDE % places, per_node)
-        # From the second time on it is the one that was made the time before.
-        first = on * size.pods_per_node + 1 + which
-        return (first if turn < places else size.pods + turn - places), node_name(on)
-
-
-def line(kind: bytes, thing: bytes) -> bytes:
-    """One line of a watch."""
-    return b'{"type":"%b","object":%b}\n' % (kind, thing)
+        return self.objects.event(self._told - 1, self.next_version(at))
 
 
 # -- over HTTP -------------------------------------------------------------------------------------
