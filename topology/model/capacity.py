@@ -126,15 +126,19 @@ class Capacity:
         self._grow(len(request))
         self._add(self.held, slot, request, -pods)
 
-    def move(self, tree: Tree) -> Capacity:
+    def move(self, tree: Tree, slots_before: Rows | None = None) -> Capacity:
         """The same books over another tree: nodes that stay keep their column.
 
         Nodes the other tree does not have are dropped with all that is on them; nodes
         that are new there are empty and closed.
+        Shapes: slots_before (N,), where each node was in this tree, -1: nowhere; None: look it up.
         """
         moved = Capacity(self.axis, tree)
         moved._grow(self.allocatable.shape[0])
-        columns = np.array([self.tree.slot_of.get(name, -1) for name in tree.nodes], dtype=np.intp)
+        columns = slots_before
+        if columns is None:
+            known = self.tree.slot_of
+            columns = np.array([known.get(name, -1) for name in tree.nodes], dtype=np.intp)
         stays = columns >= 0
         rows = self.allocatable.shape[0]
         for source, target in (

@@ -121,25 +121,38 @@ def build(levels: Sequence[str], nodes: Mapping[str, Sequence[str]], generation:
         _starts(paths, level, is_node_level=level == len(levels) - 1)
         for level in range(len(levels))
     ]
-    ends = [np.append(start, len(paths))[1:] for start in starts]
+    names = tuple(tuple(paths[slot][level] for slot in start) for level, start in enumerate(starts))
+    return tree_of(generation, levels, tuple(name for _, name in ordered), starts[:-1], names)
+
+
+def tree_of(
+    generation: int,
+    levels: tuple[str, ...],
+    nodes: tuple[str, ...],
+    starts_above: Sequence[Rows],
+    names: tuple[tuple[str, ...], ...],
+) -> Tree:
+    """The tree over nodes in slot order; what is said twice in it follows from these.
+
+    `starts_above`: of the levels above the nodes, each (D,). `names`: of every level.
+    """
+    starts = [*starts_above, np.arange(len(nodes), dtype=np.intp)]
+    ends = [np.append(start, len(nodes))[1:] for start in starts]
     domain_of = [
         np.repeat(np.arange(start.size, dtype=np.intp), end - start)
         for start, end in zip(starts, ends, strict=True)
     ]
     parents = [np.zeros_like(starts[0])]
     parents += [above[start] for above, start in zip(domain_of, starts[1:], strict=False)]
-    names = tuple(name for _, name in ordered)
     return Tree(
         generation=generation,
         levels=levels,
-        nodes=names,
+        nodes=nodes,
         starts=tuple(starts),
         ends=tuple(ends),
         parents=tuple(parents),
-        slot_of={name: slot for slot, name in enumerate(names)},
-        names=tuple(
-            tuple(paths[slot][level] for slot in start) for level, start in enumerate(starts)
-        ),
+        slot_of=dict(zip(nodes, range(len(nodes)), strict=True)),
+        names=names,
         domain_of=tuple(domain_of),
     )
 
@@ -169,6 +182,8 @@ def levels_that_do_not_nest(tree: Tree) -> tuple[SplitValue, ...]:
     """
     split: list[SplitValue] = []
     for level in range(1, len(tree.levels)):
+        if len(set(tree.names[level])) == len(tree.names[level]):
+            continue  # as of the names of nodes, which are many
         domains_of_value: defaultdict[str, list[int]] = defaultdict(list)
         for domain, value in enumerate(tree.names[level]):
             domains_of_value[value].append(domain)

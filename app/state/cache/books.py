@@ -37,6 +37,7 @@ from app.state.cache.counting import (
 )
 from topology.model import tree as trees
 from topology.model.capacity import Capacity
+from topology.model.changed_tree import changed
 from topology.model.levels import NODE_LEVEL
 from topology.model.resources import ResourceAxis, Rows
 from topology.model.tree import Tree
@@ -47,6 +48,7 @@ MOST_BOOKED = 2**48  # of one resource for one bound pod; more than any node has
 KEPT = 2**31  # the priority of what gives way to no pod: above all that Kubernetes has
 MOST_ALIKE = 4_096  # pods that are counted at once
 
+MOST_CHANGED = 64  # nodes that are put into a tree one by one; for more it is built from all
 MOST_SPLIT_VALUES = 8  # reported per topology: the first few show what is wrong with the labels
 
 MOST_RESOURCES = 256  # rows: 10 KiB each and topology per 1,000 nodes; clusters have some dozens
@@ -70,6 +72,18 @@ class TopologyBooks:
     """The domains of a node by its name, one for each level above it; None: labels say them."""
     is_stale: bool = True
     """Nodes or domains have changed since the tree was built."""
+    changed: set[str] = field(default_factory=set)
+    """Nodes that came, went or moved since; what `is_outdated` says is not among them."""
+    is_outdated: bool = True
+    """Any node may have moved since: the tree is built from all of them."""
+
+    def outdate(self, node: str | None = None) -> None:
+        """Have the tree rebuilt, as this node, or any, has come, gone or moved."""
+        self.is_stale = True
+        if node is None or self.values is not None:
+            self.is_outdated = True
+        else:
+            self.changed.add(node)
 
     def path_of(self, node: NodeRecord) -> tuple[str, ...] | None:
         """The node's value at every level, or None where it lacks one's label."""
@@ -237,29 +251,43 @@ class Books:
         """
         for topology in self.topologies.values():
             if topology.values is not None or not only_explicit:
-                topology.is_stale = True
+                topology.outdate()
+
+    def _outdate_for(self, node: str) -> None:
+        for topology in self.topologies.values():
+            topology.outdate(node)
 
     def _empty(self, name: str, levels: tuple[str, ...], values: Values | None) -> TopologyBooks:
         tree = trees.build(levels, {}, generation=self.generation)
         return TopologyBooks(name, levels, tree, Capacity(self.axis, tree), values)
 
     def _rebuild(self, topology: TopologyBooks) -> None:
-        paths = {
-            name: path
-            for name, node in self.nodes.items()
-            if (path := topology.path_of(node)) is not None
-        }
         known = topology.tree.slot_of
-        tree = trees.build(topology.levels, paths, generation=self.generation)
+        if topology.is_outdated or len(topology.changed) > MOST_CHANGED:
+            paths = self._paths(topology, self.nodes)
+            tree = trees.build(topology.levels, paths, generation=self.generation)
+            slots_before = None
+        else:
+            paths = self._paths(topology, sorted(topology.changed & self.nodes.keys()))
+            gone = topology.changed & known.keys()
+            made = changed(topology.tree, gone, paths, self.generation)
+            tree, slots_before = made.tree, made.slots_before
         added = paths.keys() - known.keys()
         if len(added) > len(known):  # the first list
             capacity = self._counted(tree)
         else:
-            capacity = topology.capacity.move(tree)
+            capacity = topology.capacity.move(tree, slots_before)
             for name in added:
                 turn()  # of a copy, beside the loop
                 self._count_node(capacity, tree.slot_of[name], self.nodes[name])
-        topology.tree, topology.capacity, topology.is_stale = tree, capacity, False
+        topology.tree, topology.capacity = tree, capacity
+        topology.is_stale = topology.is_outdated = False
+        topology.changed = set()
+
+    def _paths(self, topology: TopologyBooks, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """The paths of those of these nodes that are in a topology."""
+        paths = ((name, topology.path_of(self.nodes[name])) for name in names)
+        return {name: path for name, path in paths if path is not None}
 
     def _count_node(self, capacity: Capacity, slot: int, node: NodeRecord) -> None:
         """Count a node and all that is booked there; nothing was before."""
@@ -279,7 +307,7 @@ class Books:
         before = self.nodes.get(node.name)
         self.nodes[node.name] = node
         if before is None or self.has_moved(before, node):
-            self.outdate()
+            self._outdate_for(node.name)
         self._add_rows(node.allocatable)
         # Also for a new node whose name is still in the trees: it was deleted and came back.
         allocatable = self._offered(node.allocatable)
@@ -291,7 +319,7 @@ class Books:
     def drop_node(self, name: str) -> None:
         """Forget a node; pods bound there stay booked until they are deleted themselves."""
         if self.nodes.pop(name, None) is not None:
-            self.outdate()
+            self._outdate_for(name)
 
     def has_moved(self, before: NodeRecord, after: NodeRecord) -> bool:
         """Whether a node, under the same name, is in another domain of some topology."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import msgspec
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from app.kube.core.objects import Owner
 from app.state.cache.books import MOST_BOOKED, Books
 from tests.app.state.world import World, four_racks, members
 from tests.records import BLOCK, RACK, node, pod, topology
+from topology.model.levels import NODE_LEVEL
 
 
 def test_pods_of_other_schedulers_are_counted():
@@ -249,3 +253,36 @@ def test_a_node_has_moved_if_some_topology_has_it_elsewhere(after, has_moved):
     listed = [topology("blocks", BLOCK), topology("racks", BLOCK, RACK)]
     books = World([node("b0/r0/n00")], topologies=listed).engine.books
     assert books.has_moved(books.nodes["n00"], after) is has_moved
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("abcd"), st.sampled_from(("", "b0/r0/", "b0/r1/", "b1/r1/"))),
+        max_size=12,
+    ),
+    st.booleans(),
+)
+def test_trees_that_follow_single_nodes_are_those_built_from_all(moves, is_lazy):
+    books = Books()
+    books.set_topologies({"t": (BLOCK, RACK, NODE_LEVEL)})
+    for at, (name, where) in enumerate(moves):
+        if where and name in books.nodes and at % 3 == 0:
+            books.drop_node(name)
+        else:
+            books.put_node(node(f"{where}{name}", gpus=at))
+        books.bind(f"u{at}", name, (("cpu", 1), ("pods", 1)))
+        if not is_lazy:
+            books.refresh()
+    books.refresh()
+    followed = {
+        name: (each.tree.nodes, each.tree.names, each.capacity.copy())
+        for name, each in books.topologies.items()
+    }
+    books.outdate()
+    books.recount()
+    for name, (nodes, names, capacity) in followed.items():
+        anew = books.topologies[name]
+        assert (nodes, names) == (anew.tree.nodes, anew.tree.names)
+        for part in ("allocatable", "used", "is_open", "free_now"):
+            rows = getattr(capacity, part), getattr(anew.capacity, part)
+            assert np.array_equal(*rows), part
