@@ -8,8 +8,8 @@ that he names.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response
@@ -29,6 +29,7 @@ from app.explain.usage import (
     wanted_of,
     wanted_of_gang,
 )
+from app.kube.core import aside
 from app.state.engine import Engine
 
 MOST_DOMAINS = 500  # of one page
@@ -87,7 +88,7 @@ def topology(engine: Engine, unready: Callable[[], str]) -> APIRouter:
                     wanted = tuple(each for text in free_for for each in _wanted(engine, text))
                     books = Books.of(engine, name, wanted)
                     part = Part(level, under, after, limit)
-                    content = await asyncio.to_thread(_answered, books, part)
+                    content = await aside.read(partial(_answered, part=part), books, -1)
                 except NoSuch as error:
                     raise HTTPException(422, str(error)) from error
         return Response(content, media_type="application/json")

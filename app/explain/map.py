@@ -38,6 +38,7 @@ class Known:
 
     books: Books
     bound: Mapping[str, Booking]
+    """Of pods of gangs alone, as `held`."""
     held: Mapping[str, Booking]
     gangs: Sequence[tuple[GangKey, Sequence[str]]]
     """Each gang with the uids of its pods, placeholders included."""
@@ -55,12 +56,15 @@ def copied(engine: Engine, name: str) -> Iterator[Known | None]:
     books = Books.of(engine, name, ())
     yield None
     # Pods whose gang changes between two steps may be missing: the next map has them.
-    bound, held = engine.books.bound.copy(), engine.books.held.copy()
-    yield None
+    bound, held = dict[str, Booking](), dict[str, Booking]()
     gangs: list[tuple[GangKey, Sequence[str]]] = []
     for at, key in enumerate(list(engine.gangs.by_key), 1):
         if (gang := engine.gangs.by_key.get(key)) is not None:
-            gangs.append((key, (*gang.members, *gang.placeholders)))
+            uids = (*gang.members, *gang.placeholders)
+            gangs.append((key, uids))
+            # Of a million ordinary pods nothing is told: theirs would take long to copy.
+            for taken, there in ((bound, engine.books.bound), (held, engine.books.held)):
+                taken.update((uid, there[uid]) for uid in uids if uid in there)
         if at % GANGS_A_STEP == 0:
             yield None
     planner = engine.planner

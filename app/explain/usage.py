@@ -21,6 +21,7 @@ from app.explain.usage_view import Amount, DomainUsage, Free, TopologyNames, Top
 from app.explain.view import Excluded
 from app.kube.core.decode import decode_pod
 from app.kube.core.objects import Amounts, NodeRecord, Shape
+from app.kube.core.turns import turn
 from app.state.cache.books import is_open
 from app.state.cache.node_table import NodeTable
 from app.state.engine import Engine
@@ -63,6 +64,9 @@ class Books:
     resources: tuple[str, ...]
     nodes: Mapping[str, NodeRecord]
     wanted: tuple[Wanted, ...]
+
+    def __len__(self) -> int:
+        return len(self.nodes)
 
     @classmethod
     def of(cls, engine: Engine, name: str, wanted: tuple[Wanted, ...]) -> Books:
@@ -252,13 +256,15 @@ class _Sums:
         has = [bool(books.capacity.allocatable[row].any()) for row in range(rows)]
         self._rows = [row for row in range(rows) if has[row]][:MOST_RESOURCES]
         table = NodeTable()
-        for node in books.nodes.values():
+        for node in books.nodes.values() if books.wanted else ():
+            turn()
             table.put_node(node)
         self._wanted = [(each, *self._pods(each, table)) for each in books.wanted]
         self._away = self._reasons()
 
     def domain(self, level: str, path: str, slots: slice, *, is_whole: bool = False) -> DomainUsage:
         """`is_whole`: with the nodes that are in no domain."""
+        turn()
         excluded = list(self._excluded(slots))
         missing = len(self._books.nodes) - len(self._books.tree.nodes)
         if is_whole and missing:

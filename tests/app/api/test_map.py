@@ -151,6 +151,15 @@ def test_gangs_are_copied_some_at_a_time() -> None:
     assert len(steps[-1].gangs) == 2 * GANGS_A_STEP
 
 
+def test_of_ordinary_pods_nothing_is_copied() -> None:
+    pods = [pod(f"p{at}", gpus=0, on="a0", phase="Running") for at in range(50)]
+    pods.append(pod("g0", gpus=0, on="a0", phase="Running", annotations=group("g", 1, RACK)))
+    engine = engine_of([node("b0/r0/a0", pods=1000)], pods)
+    (known,) = [each for each in copied(engine, "") if each is not None]
+    assert len(engine.books.bound) == 51
+    assert list(known.bound) == ["uid-g0"]
+
+
 # -- what is sent again
 
 

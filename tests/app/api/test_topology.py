@@ -11,7 +11,9 @@ import pytest
 from fastapi import FastAPI
 
 from app.api.routes import Standing, people
+from app.explain.usage import Books, Part, usage
 from app.kube.core.objects import NodeRecord, Taint
+from app.kube.core.turns import give_way
 from app.kube.watch.events import Applied
 from app.state.engine import Engine
 from tests.app.simulate import clusters
@@ -190,3 +192,15 @@ async def test_reading_changes_nothing_and_needs_a_synced_corral() -> None:
     assert digest(engine) == before
     status, body = await got(engine, Standing(lambda: "no list yet"))
     assert (status, "no list yet" in body["detail"]["message"]) == (503, True)
+
+
+def test_a_page_of_many_domains_is_made_in_turns_with_the_loop() -> None:
+    turns: list[bool] = []
+    engine = engine_of([node(f"b0/r{at}/n{at}") for at in range(20)], [])
+    books = Books.of(engine, "", ())
+    token = give_way.set(lambda: turns.append(True))
+    try:
+        page = usage(books, Part())
+    finally:
+        give_way.reset(token)
+    assert len(turns) >= len(page.domains) == 21
