@@ -101,7 +101,9 @@ class Workload:
             group = {GROUP: f"gang{gang}", TOTAL: str(self.pods_per_gang)}
             for member in range(self.pods_per_gang):
                 name = f"gang{gang}-{member}"
-                yield _json(pod(name, requests=requests, annotations=group | topology, gates=gates))
+                yield body_of(
+                    pod(name, requests=requests, annotations=group | topology, gates=gates)
+                )
 
 
 WORKLOADS = {
@@ -154,7 +156,7 @@ def run(workload: Workload, mode: Mode, settings: Settings | None = None) -> Fig
         workload = dataclasses.replace(workload, gangs=workload.pods // SMALL, pods_per_gang=SMALL)
     with tempfile.TemporaryDirectory(prefix="corral-bench-") as folder, ExitStack() as stack:
         plane = stack.enter_context(ControlPlane(Path(folder)))
-        create(plane, NODES, (_json(one) for one in nodes(workload.nodes)))
+        create(plane, NODES, (body_of(one) for one in nodes(workload.nodes)))
         has_corral = not mode.startswith("stock")
         extender = corral(plane, stack, mode, settings or {}) if has_corral else ""
         client = {"kubeconfig": str(plane.kubeconfig("corral-scheduler")), **CLIENT}
@@ -246,7 +248,7 @@ def _install_webhook(plane: ControlPlane, url: str) -> None:
 
 def settle(plane: ControlPlane, binds: Binds) -> None:
     """Has one ordinary pod bound and deleted: then all caches are filled, all connections open."""
-    create(plane, PODS, [_json(pod("first"))])
+    create(plane, PODS, [body_of(pod("first"))])
     binds.wait(1, SETTLE_SECONDS)
     if "first" not in binds.at:
         last = plane.scheduler_log[-2000:]
@@ -360,7 +362,7 @@ def measure(name: str, runs: int, settings: Settings) -> Iterator[Row]:
         yield _row(f"{name} gateless", beside, value, baseline, GATELESS_TARGET)
 
 
-def _json(thing: Object) -> bytes:
+def body_of(thing: Object) -> bytes:
     return json.dumps(thing, separators=(",", ":")).encode()
 
 

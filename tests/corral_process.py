@@ -28,7 +28,8 @@ from tests.controlplane.plane import ControlPlane, free_ports, profiles
 from tests.controlplane.process import Process
 
 ROOT = Path(__file__).resolve().parent.parent
-IN_ROOT = ("sh", "-c", 'cd "$0" && exec "$@"', ROOT)  # `python -m app` needs no installation there
+IN_TREE = ("sh", "-c", 'cd "$0" && exec "$@"')  # `python -m app` needs no installation there
+IN_ROOT = (*IN_TREE, ROOT)
 
 READY_SECONDS = 20.0  # 1.5 s on an idle machine
 BUGS = ("corral_engine_errors_total", "corral_audit_differences_total")
@@ -38,8 +39,8 @@ EXIT_SECONDS = 25.0  # bind_seconds (15) and CLOSE_SECONDS (5), and a little
 class _Serve(Process):
     """One run of the program: a `Process` that may also be killed, and has an exit code."""
 
-    def __init__(self, flags: Sequence[str | Path], log: Path) -> None:
-        super().__init__([*IN_ROOT, sys.executable, "-m", "app", "serve", *flags], log)
+    def __init__(self, tree: Path, flags: Sequence[str | Path], log: Path) -> None:
+        super().__init__([*IN_TREE, tree, sys.executable, "-m", "app", "serve", *flags], log)
         self.name = "corral serve"
 
     def signalled(self, signum: int, seconds: float) -> int:
@@ -56,7 +57,7 @@ class CorralProcess:
 
     Without a kubeconfig it is the service account of its pod. Further keywords are settings, by
     their names in `app/settings.py`. With an `extender_cert` its port is open to other machines,
-    and another one answers for health and metrics.
+    and another one answers for health and metrics. `tree`: the sources that run, if not these.
     """
 
     def __init__(
@@ -65,8 +66,10 @@ class CorralProcess:
         folder: Path,
         *,
         levels: Sequence[str] = (BLOCK, RACK),
+        tree: Path = ROOT,
         **settings: object,
     ) -> None:
+        self._tree = tree
         port, people = free_ports(2)
         self.url = self._people = f"http://127.0.0.1:{port}"
         host = "127.0.0.1"
@@ -114,7 +117,7 @@ class CorralProcess:
         """Starts it; it may not have read the cluster yet."""
         if self._run is not None:
             raise RuntimeError("it runs already: kill or terminate it first")
-        self._run = _Serve(self._flags, self.log)
+        self._run = _Serve(self._tree, self._flags, self.log)
 
     def wait_ready(self) -> None:
         """Returns when /readyz says yes. Raises: ProcessEnded; TimeoutError."""

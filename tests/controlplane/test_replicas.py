@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
 
@@ -19,8 +18,8 @@ import pytest
 
 from tests.cluster import GPU, RACK, Cluster, Objects, grid, pod
 from tests.controlplane.chronicle import Chronicle
+from tests.controlplane.pairs import for_root, leader, pair
 from tests.controlplane.plane import ControlPlane
-from tests.controlplane.process import Process
 from tests.controlplane.seen import clear, racks_of
 from tests.corral_process import CorralProcess
 from tests.workloads import asking, behind_gate, members
@@ -31,7 +30,7 @@ REPEATED = int(os.environ.get("CORRAL_FAULT_ROUNDS", "2"))
 PAUSES = 2 * REPEATED
 PAUSE_SECONDS = 2.0
 RESUMED_SECONDS = 10.0
-LEASE = {"leaseDuration": "4s", "renewDeadline": "3s", "retryPeriod": "1s"}
+ELECTION = {"leaseDuration": "4s", "renewDeadline": "3s", "retryPeriod": "1s"}
 PODS = 16
 TAKEN_OVER_SECONDS = 30.0  # lease, poll of the Lease, back-offs of kube-scheduler
 BACK_SECONDS = 120.0  # until kube-scheduler sees the API server again
@@ -44,57 +43,12 @@ MOMENTS = (0.0, 0.1, 0.2, 0.4)  # seconds after the first pod of the gang was bo
 OUTAGES = (0.5, 8.0, 2.0)  # seconds without an API server
 
 
-@dataclass(slots=True)
-class Pair:
-    """One pod of deploy/corral.yaml."""
-
-    corral: CorralProcess
-    scheduler: Process
-
-    def kill(self) -> None:
-        """As its machine's end would."""
-        self.scheduler.kill()
-        self.corral.kill()
-
-    def pause(self) -> None:
-        """As a machine would that has no time for them."""
-        self.corral.pause()
-        self.scheduler.pause()
-
-    def resume(self) -> None:
-        """Both go on, and take the cluster for what it was."""
-        self.corral.resume()
-        self.scheduler.resume()
-
-
-@contextmanager
-def pair(plane: ControlPlane, folder: Path, name: str) -> Iterator[Pair]:
-    """Both processes, until the block ends or they are killed."""
-    folder.mkdir(exist_ok=True)
-    corral = CorralProcess(
-        plane.kubeconfig("corral"),
-        folder,
-        neighbour_lease="corral-system/corral-scheduler",
-        pod_name=name,
-    )
-    with corral, plane.scheduler(name, corral.url, leaderElection=LEASE) as scheduler:
-        yield Pair(corral, scheduler)
-
-
-def leader(plane: ControlPlane, pods: Collection[str]) -> str:
-    """Which of these pods leads, "" if none does."""
-    path = "/apis/coordination.k8s.io/v1/namespaces/corral-system/leases/corral-scheduler"
-    answer = plane.cluster().request("GET", path).json()
-    holder = str(answer["spec"].get("holderIdentity") or "").partition("_")[0]
-    return holder if holder in pods else ""
-
-
 def gang(name: str) -> Objects:
     pods = members(name, PODS, requests={GPU: 8}, annotations=asking(required=RACK))
     return [behind_gate(one) for one in pods]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a process a host name of its own")
+@for_root
 @pytest.mark.timeout(120 + 60 * REPEATED)
 @pytest.mark.parametrize("ends", [True, False], ids=["killed", "paused"])
 def test_a_gang_is_whole_in_one_rack_whatever_becomes_of_the_pair_that_leads(
@@ -104,7 +58,7 @@ def test_a_gang_is_whole_in_one_rack_whatever_becomes_of_the_pair_that_leads(
     prefix = "killed" if ends else "paused"
     with Chronicle(plane, gpus_per_node=8) as chronicle, ExitStack() as stack:
         pairs = {
-            name: stack.enter_context(pair(plane, tmp_path / name, name))
+            name: stack.enter_context(pair(plane, tmp_path, name, election=ELECTION))
             for name in (f"{prefix}-0", f"{prefix}-1")
         }
         for number in range(REPEATED):
@@ -118,7 +72,7 @@ def test_a_gang_is_whole_in_one_rack_whatever_becomes_of_the_pair_that_leads(
             else:
                 old.pause()
             new = f"{prefix}-{number + 2}"
-            pairs[new] = stack.enter_context(pair(plane, tmp_path / new, new))
+            pairs[new] = stack.enter_context(pair(plane, tmp_path, new, election=ELECTION))
             cluster.wait(lambda: leader(plane, pairs), TAKEN_OVER_SECONDS, "another leader")
             cluster.wait(lambda: len(cluster.bound()) == PODS, TAKEN_OVER_SECONDS, "the whole gang")
             assert len(racks_of(cluster)) == 1

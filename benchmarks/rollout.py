@@ -1,0 +1,121 @@
+"""W2 while both replicas of {kube-scheduler, Corral} are replaced, beside W2 while they stay.
+
+    python -m benchmarks.rollout [--json] [--cases restart,upgrade,downgrade]
+
+1,000 nodes and 250 gangs of eight, each in one rack, all created at once behind our gate. The
+leading pair ends a second after the first pod, when hundreds wait: by SIGTERM, as of kubelet. When
+another one is ready, so does the second. The release before is tests/controlplane/releases.py's.
+Exit code 1 if a gang is partial or in two racks, or a pod was on two nodes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.load import NODES, PODS, Binds, create
+from benchmarks.scheduler import WORKLOADS, body_of, nodes
+from benchmarks.table import Row, show
+from tests.controlplane.chronicle import Chronicle
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.releases import release_before
+from tests.controlplane.rollout import Replicas, pods_of
+from tests.corral_process import ROOT
+
+W2 = WORKLOADS["W2"]
+END_AFTER_SECONDS = 1.0
+CASES = ("restart", "upgrade", "downgrade")
+TARGET = "<= 10 s"
+
+
+@dataclass
+class Run:
+    """One run of W2: when each gang was whole, in seconds from the first pod's creation."""
+
+    whole_at: dict[str, float]
+    problems: list[str]
+    rollout_seconds: float = 0.0
+
+
+def run(old: Path, new: Path | None) -> Run:
+    """W2 on a fresh control plane; with `new`, the replicas of `old` are replaced meanwhile."""
+    with (
+        tempfile.TemporaryDirectory(prefix="corral-bench-") as folder,
+        ControlPlane(Path(folder)) as plane,
+    ):
+        create(plane, NODES, (body_of(one) for one in nodes(W2.nodes)))
+        binds = Binds(plane)
+        with (
+            Replicas(plane, Path(folder), "corral", old) as replicas,
+            Chronicle(plane, gpus_per_node=8) as chronicle,
+            ThreadPoolExecutor(1) as other,
+        ):
+            binds.start()
+            try:
+                names = replicas.names()
+                if new is not None:
+                    replicas.start(new)
+                bodies = W2.pod_bodies(is_gated=True)
+                creation = other.submit(create, plane, PODS, bodies)
+                began = time.monotonic()
+                if new is not None:
+                    time.sleep(END_AFTER_SECONDS)
+                    replicas.end(names[0])
+                    replicas.start(new)
+                    replicas.end(names[1])
+                rollout_seconds = time.monotonic() - began
+                first, _ = creation.result()
+                binds.wait(W2.pods, W2.seconds)
+            finally:
+                binds.stop()
+            whole_at = {
+                name: max(binds.at[pod] for pod in pods) - first
+                for name in (f"gang{number}" for number in range(W2.gangs))
+                if (pods := pods_of(name, W2.pods_per_gang)) <= binds.at.keys()
+            }
+            return Run(whole_at, list(chronicle.problems), rollout_seconds)
+
+
+def measure(case: str) -> Iterator[Row]:
+    """All rows of one case."""
+    with tempfile.TemporaryDirectory(prefix="corral-before-") as folder:
+        before = ROOT if case == "restart" else release_before(Path(folder))
+        old, new = (ROOT, before) if case == "downgrade" else (before, ROOT)
+        undisturbed, rolled = run(old, None), run(old, new)
+    both = undisturbed.whole_at.keys() & rolled.whole_at.keys()
+    longer = max(rolled.whole_at[name] - undisturbed.whole_at[name] for name in both)
+
+    def row(what: str, value: float, unit: str, baseline: float | None, target: str) -> Row:
+        return Row("rollout", f"W2 {case}: {what}", W2.nodes, value, unit, baseline, target=target)
+
+    last = max(rolled.whole_at.values()), max(undisturbed.whole_at.values())
+    yield row("last gang whole", last[0], "s", last[1], "")
+    yield row("a gang waits longer by at most", longer, "s", None, TARGET)
+    not_whole = [float(W2.gangs - len(each.whole_at)) for each in (rolled, undisturbed)]
+    yield row("gangs not whole", not_whole[0], "gangs", not_whole[1], "0")
+    problems = [float(len(each.problems)) for each in (rolled, undisturbed)]
+    yield row("what may never be seen", problems[0], "times", problems[1], "0")
+    yield row("the rollout took", rolled.rollout_seconds, "s", None, "")
+
+
+def main() -> int:
+    """Measures every case asked for and prints one table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", action="store_true", help="print a JSON list")
+    parser.add_argument("--cases", default=",".join(CASES), help="names, with commas")
+    arguments = parser.parse_args()
+    cases = arguments.cases.split(",")
+    if unknown := sorted(set(cases) - set(CASES)):
+        parser.error(f"no case {unknown[0]!r}; there are {', '.join(CASES)}")
+    rows = [row for case in cases for row in measure(case)]
+    show(rows, as_json=arguments.json)
+    return int(any(row.value for row in rows if row.target == "0"))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
