@@ -11,7 +11,7 @@
     - Gone              410: the version or page asked for has expired; list again
     - TooManyRequests   429: the API server asks to wait (`retry_after`)
     - Unreachable       no answer at all: the request may or may not have been carried out
-    - NotLeading        a write that was not sent: the kube-scheduler beside us does not lead
+    - NotLeading        a write that was not sent: another Corral may lead by now
 
 A pod that fits nowhere is not here: it is an answer.
 """
@@ -102,12 +102,14 @@ class Unreachable(ApiError):
 
 
 class NotLeading(ApiError):
-    """Not sent: another pair of kube-scheduler and Corral may lead by now."""
+    """Not sent: another Corral may lead by now."""
 
     may_pass = True
 
     def __init__(self) -> None:
-        super().__init__(0, "NotLeading", "the kube-scheduler beside this Corral does not lead")
+        super().__init__(
+            0, "NotLeading", "this Corral, or the kube-scheduler beside it, does not lead"
+        )
 
     def in_words(self, what: str) -> str:
         """The same; it was not sent."""

@@ -46,7 +46,9 @@ from app.errors import CorralError, DecodeError, SettingsError
 from app.explain.changes import Changes
 from app.extender.health import health
 from app.extender.routes import Limits, Port, verbs
+from app.kube.client.endpoint import OnlyEndpoint
 from app.kube.client.lease import NeighbourLease
+from app.kube.client.own_lease import OwnLease
 from app.kube.client.reviews import Reviews
 from app.kube.client.transport import Transport
 from app.kube.client.writes import Client
@@ -208,7 +210,7 @@ def _wired(settings: Settings, metrics: Metrics, engine: Engine, outside: _Outsi
     )
     outside.closing.callback(driver.close)
     desk = _desk(settings, metrics, inputs, feed)
-    lease = _lease(settings, outside.transport)
+    lease = _lease(settings, outside.transport, lambda: not unready(engine, reflectors))
     # One set of label keys for all pods that are read, however they reach us.
     keep, labels = engine.dialects.keeps, engine.kept_keys.labels
     client = _client(outside.transport, keep, labels.keeps, lease)
@@ -228,7 +230,9 @@ def _wired(settings: Settings, metrics: Metrics, engine: Engine, outside: _Outsi
     sinks = _sinks(settings, resources, driver, namespaces, kept)
     reflectors = _reflectors(outside.transport, sinks, metrics)
     limits, simulators = _limits(settings), engine.hypothetical
-    port = Port(inputs, keep, feed, desk, metrics, limits, labels.keeps, simulators)
+    # A neighbour asks only while it leads; from elsewhere a Corral may be asked that does not.
+    whose = _whose(lease) if settings.own_lease else None
+    port = Port(inputs, keep, feed, desk, metrics, limits, labels.keeps, simulators, whose)
     stream = Stream(
         Changes(engine, _whose(lease)),
         seconds=settings.tick_seconds,
@@ -445,18 +449,49 @@ def _packing(settings: Settings) -> TierPacking:
         raise SettingsError(f"volcano_scheduler_conf {path}: {error}") from error
 
 
-def _lease(settings: Settings, transport: Transport) -> NeighbourLease | None:
-    """The Lease our neighbour has to hold for us to act, if one is set."""
+def _lease(
+    settings: Settings, transport: Transport, may_take: Callable[[], bool]
+) -> NeighbourLease | None:
+    """The Lease that our neighbour, or we, have to hold for us to act, if one is set."""
+    if settings.own_lease:
+        return _own_lease(settings, transport, may_take)
     if not settings.neighbour_lease:
         return None
     namespace, _, name = settings.neighbour_lease.partition("/")
     return NeighbourLease(transport, namespace=namespace, name=name, pod_name=settings.pod_name)
 
 
+def _own_lease(settings: Settings, transport: Transport, may_take: Callable[[], bool]) -> OwnLease:
+    """The Lease that we take, and what we write while we hold it. `may_take`: whether we may."""
+    namespace, _, name = settings.own_lease.partition("/")
+
+    async def on_held(is_new: bool) -> None:
+        if endpoint is not None:
+            await endpoint.show(is_new)
+
+    endpoint = None
+    if settings.leader_service:
+        endpoint = OnlyEndpoint(
+            transport,
+            namespace=namespace,
+            service=settings.leader_service,
+            address=settings.pod_ip,
+            port=settings.extender_listen.port,
+        )
+    return OwnLease(
+        transport,
+        namespace=namespace,
+        name=name,
+        pod_name=settings.pod_name,
+        may_take=may_take,
+        on_held=on_held,
+    )
+
+
 def _client(
     transport: Transport, keep: Keep, keep_label: Keep, lease: NeighbourLease | None
 ) -> Client:
-    """What writes to the API server, for as long as our neighbour surely leads."""
+    """What writes to the API server, for as long as our neighbour, or we, surely lead."""
     if lease is None:
         return Client(transport, keep=keep, keep_label=keep_label)
     return Client(transport, keep=keep, keep_label=keep_label, may_write=lease.confirm)

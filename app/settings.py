@@ -11,6 +11,7 @@ An invalid value ends the program with one sentence: the setting, its value and 
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import socket
 from collections.abc import Mapping
@@ -73,6 +74,13 @@ def names_from_text(value: object) -> object:
     if not isinstance(value, str):
         return value
     return tuple(part.strip() for part in value.split(",") if part.strip())
+
+
+def ip_address(text: str) -> str:
+    """The text, which is an address, or empty."""
+    if text:
+        ipaddress.ip_address(text)
+    return text
 
 
 def scheduler_names(text: str) -> str:
@@ -389,6 +397,13 @@ class Settings(EngineOptions, BaseSettings):
     # namespace/name of the Lease our kube-scheduler holds while it leads; "": it always leads.
     neighbour_lease: Annotated[str, Field(pattern=r"^([^/]+/[^/]+)?$")] = ""
     pod_name: str = Field(default_factory=socket.gethostname)  # holders are named after it
+    # namespace/name of the Lease by which one of several Corrals acts, and answers a kube-scheduler
+    # that is in no pod with them; "": this one always does, or with its neighbour.
+    own_lease: Annotated[str, Field(pattern=r"^([^/]+/[^/]+)?$")] = ""
+    pod_ip: Annotated[str, AfterValidator(ip_address)] = ""  # where others reach this pod
+    # The Service, in the namespace of that Lease and without a selector, that leads to the pod that
+    # holds it: its EndpointSlice of the same name is written; "": nothing is.
+    leader_service: Annotated[str, Field(pattern=r"^([a-z]([-a-z0-9]{0,61}[a-z0-9])?)?$")] = ""
 
     # Ports
     extender_listen: ListenAddress = Address("127.0.0.1", 8888)  # loopback: the sidecar's neighbour
@@ -461,6 +476,23 @@ class Settings(EngineOptions, BaseSettings):
     # It ends there; a cluster of 150,000 pods takes some 100 MiB, each pod of a gang 5 KiB.
     journal_bytes: Annotated[int, Field(ge=MIB, le=1024 * 1024 * MIB)] = 1024 * MIB
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    @field_validator("own_lease")
+    @classmethod
+    def _has_one_lease(cls, lease: str, info: ValidationInfo) -> str:
+        """Raises: ValueError where the neighbour's decides already."""
+        if lease and info.data.get("neighbour_lease"):
+            raise ValueError("neighbour_lease says already who acts: leave one of them out")
+        return lease
+
+    @field_validator("leader_service")
+    @classmethod
+    def _leads_somewhere(cls, service: str, info: ValidationInfo) -> str:
+        """Raises: ValueError naming what is missing."""
+        missing = [name for name in ("own_lease", "pod_ip") if not info.data.get(name)]
+        if service and missing:
+            raise ValueError(f"needs {' and '.join(missing)} beside it")
+        return service
 
 
 def load(flags: Mapping[str, object]) -> Settings:

@@ -45,6 +45,7 @@ API_VERSIONS = {
     "ConfigMap": "v1",
     "CustomResourceDefinition": "apiextensions.k8s.io/v1",
     "Deployment": "apps/v1",
+    "EndpointSlice": "discovery.k8s.io/v1",
     "Event": "v1",
     "HyperNode": "topology.volcano.sh/v1alpha1",
     "Job": "batch/v1",

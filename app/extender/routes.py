@@ -38,6 +38,8 @@ from app.verbs.prioritize import score_nodes
 log = structlog.get_logger(__name__)
 
 OUR_BUG = "Corral failed to answer; its log says why"
+NOT_LEADING = "this Corral does not lead: {}"
+CLOSING = {"Connection": "close"}
 _TOO_LARGE_HINT = "; set nodeCacheCapable: true if whole nodes are sent"
 
 
@@ -63,6 +65,7 @@ class Port:
     limits: Limits
     keep_label: Keep | None = None  # which labels, if not the same keys
     hypothetical: Hypothetical | None = None  # None: every request is kube-scheduler's
+    whose: Callable[[], str] | None = None  # who leads, "" for ourselves; None: whoever asks knows
 
 
 def verbs(port: Port) -> APIRouter:
@@ -156,6 +159,10 @@ async def _answered(
     try:
         body = await _body(request, most_bytes)
         began = time.perf_counter()
+        if port.whose is not None and (leader := port.whose()):
+            # The next connection may lead to the one that does.
+            content = as_error(NOT_LEADING.format(leader))
+            return Response(content, headers=CLOSING, media_type="application/json")
         content = await answer(body)
     except (BadRequest, DecodeError) as error:
         port.metrics.broken_requests["malformed"].inc()

@@ -129,7 +129,7 @@ def _failure(task: Task) -> BaseException:
 async def _stop(parts: Parts, ports: Sequence[Task], others: Sequence[Task]) -> None:
     """Stop accepting, let bindings under way finish, refuse the rest, close everything.
 
-    Takes at most `bind_seconds` plus CLOSE_SECONDS.
+    Takes at most `bind_seconds` plus CLOSE_SECONDS, and RELEASE_SECONDS with a Lease of our own.
     """
     async with parts.closing:
         for port in parts.ports.all():
@@ -138,6 +138,8 @@ async def _stop(parts: Parts, ports: Sequence[Task], others: Sequence[Task]) -> 
         parts.driver.drain()
         await parts.writers.finish_binds()
         parts.desk.refuse_all(SHUTTING_DOWN)
+        if parts.lease is not None:
+            await parts.lease.release()  # the next one may act: what we write is written
         await asyncio.wait(ports, timeout=CLOSE_SECONDS)
         for task in (*ports, *others):
             task.cancel()

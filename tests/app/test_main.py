@@ -628,6 +628,37 @@ async def test_only_the_corral_whose_neighbour_leads_has_pods_born_in_place(
 
 
 @pytest.mark.slow
+async def test_of_two_corrals_with_a_lease_of_their_own_the_one_that_holds_it_acts(tmp_path):
+    knobs = {"own_lease": "default/corral", "rewake_seconds": 0.05}
+    async with running(tmp_path, **knobs, pod_name="corral-a") as plane:
+        await until(lambda: plane.corral.lease.names_us)
+        other = settings_for(tmp_path / "kubeconfig", **knobs, pod_name="corral-b")
+        async with (
+            started(other) as second,
+            httpx.AsyncClient(base_url=second.extender_url) as port,
+        ):
+            await until(lambda: not second.unready())
+            first = await plane.create(member(0))
+            body = {"Pod": first, "Nodes": None, "NodeNames": NODES}
+            said = (await port.post("/filter", json=body)).json()["Error"]
+            assert said == "this Corral does not lead: pod corral-a holds Lease default/corral"
+            rest = await plane.create(member(1))
+            on = {pod["metadata"]["name"]: await plane.pinned(pod) for pod in (first, rest)}
+            await plane.stop()
+
+            await second.lease.read()  # at the next poll, two seconds later
+            assert second.lease.is_ours
+            plane.port = port
+            again = {pod["metadata"]["name"]: await plane.pinned(pod) for pod in (first, rest)}
+            held = asyncio.create_task(plane.bind(first, again["train-0"]))
+            assert await plane.bind(rest, again["train-1"]) == ""
+            assert await held == ""
+        assert again.keys() == on.keys()
+        bound = [(await plane.pod(name))["spec"]["nodeName"] for name in ("train-0", "train-1")]
+        assert len({node.rpartition("-")[0] for node in bound}) == 1
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("holder", "wakes"), [("corral-a_1", True), ("corral-b_1", False)])
 async def test_only_the_corral_whose_neighbour_leads_wakes_pods(tmp_path, holder, wakes):
     knobs = {"neighbour_lease": "default/lock", "pod_name": "corral-a", "rewake_seconds": 0.05}

@@ -298,6 +298,9 @@ def test_a_file_that_is_not_there(tmp_path):
         ("full_nodes", "maybe"),
         ("neighbour_lease", "no-namespace"),
         ("neighbour_lease", "one/two/three"),
+        ("own_lease", "no-namespace"),
+        ("pod_ip", "corral.example.com"),
+        ("leader_service", "corral-extender"),  # of no Lease, and no pod
         ("admission_namespace_selector", "team in (a"),
         ("admission_pod_selector", 7),
         ("levels", [7]),
@@ -310,6 +313,14 @@ def test_a_file_that_is_not_there(tmp_path):
 def test_values_that_cannot_be_meant(name, value):
     with pytest.raises(SettingsError, match=f"--{name.replace('_', '-')}: .* is not valid"):
         load({name: value})
+
+
+def test_one_lease_decides_who_acts():
+    both = {"neighbour_lease": "home/scheduler", "own_lease": "home/corral"}
+    with pytest.raises(SettingsError, match=r"own-lease: .*neighbour_lease says already who acts"):
+        load(both)
+    led = {"own_lease": "home/corral", "pod_ip": "fd00::1", "leader_service": "corral-extender"}
+    assert load(led).leader_service == "corral-extender"
 
 
 @pytest.mark.parametrize(

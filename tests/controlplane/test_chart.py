@@ -172,7 +172,7 @@ def test_operators_that_lift_gates_may() -> None:
     assert binding["subjects"] == [{"kind": "ServiceAccount", **who}]
 
 
-def test_beside_another_kube_scheduler_there_is_corral_alone_and_no_right_over_leases() -> None:
+def test_beside_another_kube_scheduler_there_is_corral_alone_and_no_right_over_its_lease() -> None:
     objects = chart({"mode": "beside"})
     shipped = by_key(manifests("policy.yaml", "beside.yaml"))
     made = by_key(objects)
@@ -183,7 +183,6 @@ def test_beside_another_kube_scheduler_there_is_corral_alone_and_no_right_over_l
     assert made.keys() == (rights.keys() - left_out) | shipped.keys()
     text = json.dumps([each for each in objects if each["kind"].endswith(("Role", "Binding"))])
     assert "corral-scheduler" not in text
-    assert "leases" not in text
 
 
 def _is_of_scheduler(thing: Object) -> bool:
@@ -209,8 +208,6 @@ def test_beside_it_is_placed_and_reached_as_values_say() -> None:
     conditions = json.dumps(objects)
     assert "schedulerName.orValue('') == 'corral'" not in conditions
     assert "schedulerName.orValue('') != ''" in conditions
-    with pytest.raises(NotRendered, match="replicas"):
-        chart({"mode": "beside", "replicas": 2})
 
 
 def test_what_is_said_of_the_pods_is_said_of_the_pods() -> None:

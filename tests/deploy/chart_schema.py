@@ -16,6 +16,7 @@ SCHEMA = CHART / "values.schema.json"
 # What the chart sets by itself, by its other values; and the journal, for which it has no volume.
 OF_THE_CHART = {
     *("kubeconfig", "service_account", "neighbour_lease", "pod_name", "journal", "journal_bytes"),
+    *("own_lease", "pod_ip", "leader_service"),
     *("extender_listen", "extender_cert", "extender_key", "extender_client_ca"),
     *("api_listen", "api_cert", "api_key"),
     *("admission_listen", "admission_cert", "admission_key", "admission_client_ca"),

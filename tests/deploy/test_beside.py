@@ -7,11 +7,13 @@ from typing import Any
 
 import yaml
 
+from app.kube.client.endpoint import PORT_NAME
 from app.settings import ENV_PREFIX, Settings
 from tests.deploy.test_image import ROOT
 from tests.deploy.test_webhook import DEPLOY, _one
 
 TEXT = (DEPLOY / "beside.yaml").read_text(encoding="utf-8")
+OF_POD = "10.0.0.1"  # what the downward API says: an address, and a name as good as any
 CONFIG = ROOT / "scheduler-config" / "1.36-mtls.yaml"
 
 
@@ -29,14 +31,25 @@ def settings(*more: str) -> Settings:
     given = {}
     for file in ("beside.yaml", *more):
         given |= _one(file, "ConfigMap")["data"]
-    given |= {each["name"]: each["value"] for each in container()["env"]}
+    given |= {each["name"]: each.get("value", OF_POD) for each in container()["env"]}
     return Settings(**{name.removeprefix(ENV_PREFIX).lower(): given[name] for name in given})
 
 
-def test_only_one_acts_at_a_time_since_it_follows_no_lease() -> None:
-    spec = _one("beside.yaml", "Deployment")["spec"]
-    assert settings().neighbour_lease == ""
-    assert (spec["replicas"], spec["strategy"]["type"]) == (1, "Recreate")
+def test_one_of_the_replicas_acts_by_a_lease_and_is_the_services_only_endpoint() -> None:
+    told, service = settings(), _one("beside.yaml", "Service")
+    assert _one("beside.yaml", "Deployment")["spec"]["replicas"] == 2
+    assert told.neighbour_lease == ""
+    home, _, lease = told.own_lease.partition("/")
+    assert service["metadata"] == {"name": told.leader_service, "namespace": home}
+    assert "selector" not in service["spec"]
+    (port,) = service["spec"]["ports"]
+    assert (port["name"], port["targetPort"]) == (PORT_NAME, told.extender_listen.port)
+    rules = _one("beside.yaml", "Role")["rules"]
+    named = {
+        rule["resources"][0]: rule["resourceNames"] for rule in rules if "resourceNames" in rule
+    }
+    assert named == {"leases": [lease], "endpointslices": [told.leader_service]}
+    assert all(rule["verbs"] == ["create"] for rule in rules if "resourceNames" not in rule)
 
 
 def test_its_port_is_reached_through_the_service_by_a_client_with_a_certificate_alone() -> None:

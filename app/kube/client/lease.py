@@ -32,19 +32,23 @@ REST_SECONDS = 0.5  # between two reads that are asked for; polls apart
 
 
 class Requests(Protocol):
-    """The part of `transport.Transport` used here."""
+    """The part of `transport.Transport` used here, and in `own_lease.py`."""
 
-    async def request(self, method: str, path: str, *, timeout: float = ...) -> bytes: ...
+    async def request(
+        self, method: str, path: str, *, body: object = ..., timeout: float = ...
+    ) -> bytes: ...
 
 
-class _Spec(msgspec.Struct, rename="camel", frozen=True):
+class Spec(msgspec.Struct, rename="camel", frozen=True):
+    """What is read of a Lease."""
+
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
     renew_time: str | None = None
 
 
 class _Lease(msgspec.Struct):
-    spec: _Spec | None = None
+    spec: Spec | None = None
 
 
 class NeighbourLease:
@@ -77,7 +81,7 @@ class NeighbourLease:
         self._prefix = f"{pod_name}_"
         self._sleep = sleep
         self._clock = clock
-        self._spec: _Spec | None = None  # as last read
+        self._spec: Spec | None = None  # as last read
         self._asked_at = -math.inf  # when the last read that was answered was sent
         self._tried_at = -math.inf  # when the last read was sent
         self._ours_until = -math.inf
@@ -140,13 +144,16 @@ class NeighbourLease:
     def _is_reading(self) -> bool:
         return self._reading is not None and not self._reading.done()
 
+    async def release(self) -> None:
+        """Nothing: it is for the neighbour to give up."""
+
     async def _read(self) -> None:
         asked_at = self._tried_at = self._clock()
         try:
             raw = await self._transport.request("GET", self._path, timeout=READ_SECONDS)
-            spec = msgspec.json.decode(raw, type=_Lease).spec or _Spec()
+            spec = msgspec.json.decode(raw, type=_Lease).spec or Spec()
         except NotFound:
-            spec = _Spec()  # no kube-scheduler leads yet
+            spec = Spec()  # no kube-scheduler leads yet
         except (CorralError, msgspec.DecodeError):
             return
         before, before_at = self._spec, self._asked_at
@@ -158,7 +165,7 @@ class NeighbourLease:
         elif spec != before:
             self._ours_until = before_at + self._duration * LEADING_SHARE
 
-    def _is_held_by_us(self, spec: _Spec) -> bool:
+    def _is_held_by_us(self, spec: Spec) -> bool:
         return (spec.holder_identity or "").startswith(self._prefix)
 
     @property

@@ -70,10 +70,7 @@ corral.dev/api: "on"
 {{- end }}
 {{- end }}
 
-{{/* How many pods; beside another kube-scheduler no Lease says which of several may act. */}}
+{{/* How many pods. */}}
 {{- define "corral.replicas" -}}
-{{- $isBeside := eq .Values.mode "beside" -}}
-{{- $replicas := kindIs "invalid" .Values.replicas | ternary ($isBeside | ternary 1 2) .Values.replicas | int -}}
-{{- if and $isBeside (gt $replicas 1) }}{{ fail "replicas: with mode beside there may be one, since no Lease says which of several acts" }}{{ end -}}
-{{- $replicas -}}
+{{- kindIs "invalid" .Values.replicas | ternary 2 .Values.replicas | int -}}
 {{- end }}

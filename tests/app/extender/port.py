@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -115,6 +115,7 @@ async def running_port(
     full_nodes: bool = True,
     keep: Keep = DIALECTS.keeps,
     hypothetical: Hypothetical | None = None,
+    whose: Callable[[], str] | None = None,
 ) -> AsyncIterator[Running]:
     """Serve on a free port of the loopback until the block ends."""
     engine = engine or ScriptedEngine()
@@ -123,7 +124,8 @@ async def running_port(
     desk = BindDesk(engine, fed.extend, answer_seconds=answer_seconds, most_held=1_000)
     limits = Limits(filter_body_bytes, preempt_body_bytes, bind_body_bytes, full_nodes)
     app = FastAPI(redirect_slashes=False, openapi_url=None, docs_url=None, redoc_url=None)
-    port = Port(engine, keep, fed.extend, desk, metrics, limits, hypothetical=hypothetical)
+    others = {"hypothetical": hypothetical, "whose": whose}
+    port = Port(engine, keep, fed.extend, desk, metrics, limits, **others)
     app.include_router(verbs(port))
     app.include_router(health(lambda: unready, metrics.exposition))
     bounds = Bounds(

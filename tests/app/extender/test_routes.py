@@ -106,6 +106,28 @@ async def test_a_bug_of_ours_is_an_error_answer_that_tells_nothing_of_it():
     assert "secret" not in answer.text
 
 
+@pytest.mark.parametrize("verb", VERBS)
+async def test_a_corral_that_does_not_lead_says_who_does_and_ends_the_connection(verb):
+    body = {
+        "filter": args(["n1"]),
+        "prioritize": args(["n1"]),
+        "preempt": dumped(PREEMPTION),
+        "bind": dumped(BINDING),
+    }[verb]
+    leads = ["pod corral-b holds Lease home/corral"]
+    async with running_port(ScriptedEngine(answer=Pinned("n1")), whose=lambda: leads[0]) as port:
+        refused = await post(port.url, verb, body)
+        assert port.engine.asked == []
+        leads[0] = ""
+        answered = await post(port.url, "filter", args(["n1"]))
+    assert refused.status_code == 200
+    assert refused.headers["connection"] == "close"
+    if verb in ("filter", "bind"):  # the others have no place for an error
+        assert "pod corral-b holds Lease home/corral" in refused.json()["Error"]
+    assert answered.json()["NodeNames"] == ["n1"]
+    assert "connection" not in answered.headers
+
+
 async def test_prioritize_scores_every_name_in_order():
     async with running_port(ScriptedEngine(scores=[0, 7, 10])) as port:
         answer = await post(port.url, "prioritize", args(["n1", "n2", "n3"]))

@@ -195,7 +195,7 @@ def replicas(
     count = (deployment.get("spec") or {}).get("replicas", 1)
     election, metadata = config.content.leader_election, deployment["metadata"]
     where = f"Deployment {metadata['namespace']}/{metadata['name']}"
-    if count > 1 and not settings.values.neighbour_lease:
+    if count > 1 and not (settings.values.neighbour_lease or settings.values.own_lease):
         yield error(
             settings.where,
             f"{where} has {count} replicas, and all of them act at once",

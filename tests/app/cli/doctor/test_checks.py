@@ -181,6 +181,8 @@ PLANTED = [
                  {"lease": "error"}, id="nobody_leads"),
     pytest.param({"settings": settings(neighbour_lease="")},
                  {"replicas": "error"}, id="two_act_at_once"),
+    pytest.param({"settings": settings(neighbour_lease="", own_lease="corral-system/corral")},
+                 {}, id="a_lease_of_their_own"),
     pytest.param({**configured(("leaderElection",), {}),
                   "settings": settings(neighbour_lease="kube-system/kube-scheduler")},
                  {"replicas": "error"}, id="lease_of_the_clusters_own_scheduler"),
