@@ -6,6 +6,8 @@ same program under a name by which kubectl finds it: `kubectl corral gangs`.
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -53,6 +55,18 @@ def corral(
               2: wrong options, or a file that cannot be used
     Where a command has others, its own --help says so.
     """
+    _have_a_home()
+
+
+def _have_a_home() -> None:
+    """Give a user without one, as of an image that names a number alone, the root folder.
+
+    A kubeconfig is looked for at home, by us and as soon as kubernetes-asyncio is imported.
+    """
+    try:
+        Path.home()
+    except RuntimeError:
+        os.environ["HOME"] = "/"
 
 
 main.command("serve")(serve.serve)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +15,7 @@ from typer.testing import CliRunner, Result
 
 from app.admission import review
 from app.cli import main
+from app.cli.common.options import USAGE_ERROR
 from app.cli.doctor import shipped
 from app.extender.health import health
 from app.sandbox.cluster import snapshot
@@ -26,6 +30,29 @@ def _nowhere(monkeypatch, tmp_path):
     for name in ("KUBECONFIG", "CORRAL_SERVER", "CORRAL_AT"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may run as a user that does not exist")
+@pytest.mark.slow
+def test_a_user_without_a_home_is_told_the_version_and_may_serve():
+    """As in an image that names a number for its user, and sets no HOME."""
+    as_nobody = (
+        "import os, sys; os.setresuid(65533, 0, 0)\n"  # by name; files are read as before
+        "from app.cli import main\n"
+        "main(sys.argv[1:], prog_name='corral')"
+    )
+    given = {
+        name: value for name, value in os.environ.items() if name not in ("HOME", "KUBECONFIG")
+    }
+    for arguments, code, says in (
+        (["version", "-o", "name"], 0, this_build().version),
+        (["serve", "--kubeconfig", "/none"], USAGE_ERROR, "/none"),
+    ):
+        command = [sys.executable, "-c", as_nobody, *arguments]
+        ran = subprocess.run(command, env=given, capture_output=True, text=True, timeout=60)
+        assert "Traceback" not in ran.stderr
+        assert ran.returncode == code
+        assert says in ran.stdout + ran.stderr
 
 
 @pytest.fixture
