@@ -50,6 +50,12 @@ def rules() -> list[dict[str, Any]]:
     return [rule for group in groups for rule in group["rules"]]
 
 
+def test_a_rollout_is_seen_on_the_dashboard() -> None:
+    shown = [said for where, said in expressions() if "corral_build_info" in said]
+    assert len(shown) == 1
+    assert shown[0].startswith("count by (version, commit) ")
+
+
 @pytest.mark.parametrize(("where", "expression"), list(expressions()))
 def test_every_series_that_is_named_is_exported(where: str, expression: str) -> None:
     named = set(_NAME.findall(expression))
