@@ -462,7 +462,10 @@ def _lease(
 
 
 def _own_lease(settings: Settings, transport: Transport, may_take: Callable[[], bool]) -> OwnLease:
-    """The Lease that we take, and what we write while we hold it. `may_take`: whether we may."""
+    """The Lease that we take, and what we write while we hold it. `may_take`: whether we may.
+
+    Raises: SettingsError.
+    """
     namespace, _, name = settings.own_lease.partition("/")
 
     async def on_held(is_new: bool) -> None:
@@ -471,6 +474,10 @@ def _own_lease(settings: Settings, transport: Transport, may_take: Callable[[], 
 
     endpoint = None
     if settings.leader_service:
+        if not settings.pod_ip:
+            raise SettingsError(
+                f"leader_service: {settings.leader_service}: needs pod_ip beside it"
+            )
         endpoint = OnlyEndpoint(
             transport,
             namespace=namespace,

@@ -510,6 +510,15 @@ async def built(folder: Path, **knobs: Any) -> AsyncIterator[Parts]:
             yield parts
 
 
+async def test_a_service_that_leads_here_needs_an_address_of_the_pod(tmp_path):
+    knobs = {"own_lease": "default/corral", "leader_service": "corral-extender"}
+    with pytest.raises(SettingsError, match="corral-extender: needs pod_ip"):
+        async with built(tmp_path, **knobs):
+            pass
+    async with built(tmp_path, **knobs, pod_ip="10.0.0.1") as parts:
+        assert parts.lease is not None
+
+
 async def test_held_requests_leave_connections_to_others_and_outlast_the_engines_deadline(tmp_path):
     knobs = {"max_connections": 64, "gang_bind_seconds": 20.0, "bind_seconds": 5.0}
     async with built(tmp_path, **knobs) as parts:

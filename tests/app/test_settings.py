@@ -300,7 +300,7 @@ def test_a_file_that_is_not_there(tmp_path):
         ("neighbour_lease", "one/two/three"),
         ("own_lease", "no-namespace"),
         ("pod_ip", "corral.example.com"),
-        ("leader_service", "corral-extender"),  # of no Lease, and no pod
+        ("leader_service", "corral-extender"),  # of no Lease
         ("admission_namespace_selector", "team in (a"),
         ("admission_pod_selector", 7),
         ("levels", [7]),

@@ -18,6 +18,7 @@ OPTIONS = {
     "api.yaml": {"api": {"enabled": True, "certificate": "given"}},
     "hypernode-crd.yaml": {"hyperNodeCrd": {"enabled": True}},
 }
+OF_POD = "10.0.0.1"  # what the downward API says: an address, and a name as good as any
 EVERYTHING: dict[str, Any] = {
     **{name: value for each in OPTIONS.values() for name, value in each.items()},
     "networkPolicy": {"enabled": True, "apiServers": SERVERS},
@@ -46,7 +47,7 @@ def env(objects: Objects) -> dict[str, str]:
     """The environment of Corral's container, and the ConfigMap of the webhook where it is there."""
     every = container(objects, "corral")["env"]
     config = [each["data"] for each in objects if key(each)[::2] == ("ConfigMap", "corral-webhook")]
-    return {each["name"]: each.get("value", "any") for each in every} | {
+    return {each["name"]: each.get("value", OF_POD) for each in every} | {
         name: value for data in config for name, value in data.items()
     }
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from app.cli.doctor import installed
 from app.kube.client.endpoint import PORT_NAME
 from app.settings import ENV_PREFIX, Settings
 from tests.deploy.test_image import ROOT
@@ -50,6 +51,12 @@ def test_one_of_the_replicas_acts_by_a_lease_and_is_the_services_only_endpoint()
     }
     assert named == {"leases": [lease], "endpointslices": [told.leader_service]}
     assert all(rule["verbs"] == ["create"] for rule in rules if "resourceNames" not in rule)
+
+
+def test_doctor_reads_its_settings_though_a_manifest_does_not_say_where_the_pod_is() -> None:
+    told = Settings(**installed.literals(container()))
+    assert told.leader_service
+    assert told.pod_ip == ""
 
 
 def test_its_port_is_reached_through_the_service_by_a_client_with_a_certificate_alone() -> None:
