@@ -46,14 +46,14 @@ from app.errors import CorralError, DecodeError, SettingsError
 from app.explain.changes import Changes
 from app.extender.health import health
 from app.extender.routes import Limits, Port, verbs
-from app.kube.client.endpoint import OnlyEndpoint
-from app.kube.client.lease import NeighbourLease
-from app.kube.client.own_lease import OwnLease
 from app.kube.client.reviews import Reviews
 from app.kube.client.transport import Transport
 from app.kube.client.writes import Client
 from app.kube.core.decode import Keep, kept
 from app.kube.core.objects import PodRecord
+from app.kube.leading.endpoint import OnlyEndpoint
+from app.kube.leading.lease import NeighbourLease
+from app.kube.leading.own_lease import OwnLease
 from app.kube.watch.events import Event, Kind
 from app.kube.watch.reflector import Reflector
 from app.kube.watch.resource import Resource

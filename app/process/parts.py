@@ -17,8 +17,8 @@ import structlog
 from app.api.following.stream import Stream
 from app.controllers.audit import AuditController
 from app.controllers.writers import Writers
-from app.kube.client.lease import NeighbourLease
 from app.kube.client.transport import Transport
+from app.kube.leading.lease import NeighbourLease
 from app.kube.watch.reflector import Reflector
 from app.metrics import Metrics
 from app.process.driver import Driver

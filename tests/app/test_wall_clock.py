@@ -16,7 +16,7 @@ SHOWN = {
     "app/controllers/status.py": "the time of a condition, for people",
     "app/controllers/pods/mark.py": "the time of a condition, for people",
     "app/controllers/pods/wake.py": "an annotation's value, which only has to be another one",
-    "app/kube/client/own_lease.py": "the time of a renewal, which only has to be another one",
+    "app/kube/leading/own_lease.py": "the time of a renewal, which only has to be another one",
     "app/process/driver.py": "the times of a span, for collectors of traces",
     "app/sandbox/cluster/sandbox.py": "creation times, as an API server has them",
 }

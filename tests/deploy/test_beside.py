@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from app.cli.doctor import installed
-from app.kube.client.endpoint import PORT_NAME
+from app.kube.leading.endpoint import PORT_NAME
 from app.settings import ENV_PREFIX, Settings
 from tests.deploy.test_image import ROOT
 from tests.deploy.test_webhook import DEPLOY, _one

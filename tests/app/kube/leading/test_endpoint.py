@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
-from app.kube.client.endpoint import SHOWN_SECONDS, OnlyEndpoint
+from app.kube.leading.endpoint import SHOWN_SECONDS, OnlyEndpoint
 from tests.app.kube.apiserver import refusal, reply
 
 SLICES = "/apis/discovery.k8s.io/v1/namespaces/home/endpointslices"

@@ -21,7 +21,7 @@ import msgspec
 import structlog
 
 from app.errors import CorralError, NotFound
-from app.kube.client.lease import (
+from app.kube.leading.lease import (
     LEADING_SHARE,
     LEASE_SECONDS,
     READ_SECONDS,

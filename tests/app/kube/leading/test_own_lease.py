@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from app.kube.client.lease import LEASE_SECONDS
-from app.kube.client.own_lease import OwnLease
 from app.kube.client.transport import Transport
+from app.kube.leading.lease import LEASE_SECONDS
+from app.kube.leading.own_lease import OwnLease
 from app.sandbox import Sandbox
 from tests.app.kube.conftest import LocalAccess
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from app.kube.client.lease import LEASE_SECONDS, POLLS_PER_LEASE, NeighbourLease
+from app.kube.leading.lease import LEASE_SECONDS, POLLS_PER_LEASE, NeighbourLease
 from tests.app.kube.apiserver import refusal, reply
 
 DURATION = 15
