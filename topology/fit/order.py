@@ -11,7 +11,8 @@ Ties break by the lowest index, everywhere; so equal inputs give equal answers.
     for_group     domains in the order in which a group tries them, by `request.DomainOrder`
 
 `fill` then fills domains in that order. `packing_scores` is the same concern for a single
-ordinary pod, as kube-scheduler scores; where domains have tiers, `utilization` is.
+ordinary pod, as kube-scheduler scores; where domains have tiers, `utilization` is. Where several
+things decide, `points_by_place` makes one score of them.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from numpy import typing as npt
 from topology.fit.fit import LevelFit
 from topology.model.capacity import Capacity
 from topology.model.request import DomainOrder, Strategy
-from topology.model.resources import Counts, Rows
+from topology.model.resources import Counts, Mask, Rows
 from topology.model.tree import Tree
 
 SCORE_MAX = 10  # of an extender's prioritize answer
@@ -164,6 +165,38 @@ def packing_scores(tree: Tree, capacity: Capacity, request: Sequence[int]) -> Co
     np.copyto(scores, weighted > 0, where=is_free)
     scores[~capacity.may_cover(tree.node_level, request)] = 0
     return scores
+
+
+def wholly_free(tree: Tree, capacity: Capacity) -> Mask:
+    """Which nodes are in a domain, one level above the nodes, of which nothing is used or held.
+
+    Shapes: (N,), of a tree with nodes.
+    """
+    around = max(0, tree.node_level - 1)
+    is_free: Mask = (used_by_domain(tree, capacity)[around] == 0)[tree.domain_of[around]]
+    return is_free
+
+
+def points_by_place(columns: Sequence[tuple[Counts, int]]) -> Counts:
+    """SCORE_MAX for the best, one less for the next, then for the next two, four, eight …; 0.
+
+    kube-scheduler takes one with the most points, so only the best have to be told apart; and a
+    long list of others with 0 is short to send. Equal ones get equal points.
+    Each column is of numbers >= 0, smaller is better, the first column first; with it, in how many
+    bits it counts: of larger numbers the highest ones.
+    Shapes: each column (S,) -> (S,), 0 to SCORE_MAX.
+    """
+    key = np.zeros(columns[0][0].size, dtype=np.int64)
+    if key.size == 0:
+        return key
+    for column, bits in columns:
+        key <<= bits
+        key += column >> max(0, int(column.max()).bit_length() - bits)
+    ordered = np.sort(key)
+    points = np.zeros(key.size, dtype=np.int8)
+    for better in range(SCORE_MAX):
+        points += key <= ordered[min(2**better, key.size) - 1]
+    return points.astype(np.int64)
 
 
 def for_group(

@@ -1,7 +1,11 @@
 """The answer to /prioritize: whole domains stay free, and so does what others end for.
 
     domains that have tiers ──▶ how full those around each node are    `topology.fit.utilization`
-    levels by label, or none ─▶ which nodes keep whole domains free    `topology.fit.order`
+    levels by label, or none ─▶ where usual pods lose least room       `topology.fit.fragments`
+                                then which nodes keep whole domains free   `topology.fit.order`
+                                then where the least is left
+
+Where no usual pod loses any room, or no pod requests devices, whole domains alone decide.
 
 A pod of higher priority may take a node that is freed for another one, for which more pods go then.
 So it is led elsewhere as long as there is any other node.
@@ -16,6 +20,7 @@ from itertools import repeat
 import numpy as np
 
 from app.kube.core.objects import PodRecord
+from app.state.answers.room_for_usual import RoomForUsual
 from app.state.cache.books import ALL_NODES, Books, TopologyBooks
 from app.state.cache.counting import Vector
 from app.state.domains.topologies import Topologies
@@ -37,6 +42,7 @@ class Scoring:
     books: Books
     topologies: Topologies
     nominations: Nominations
+    room_for_usual: RoomForUsual
     _tree: Tree | None = None  # the one that `_tiers` are of
     _tiers: tuple[Tier, ...] = ()
 
@@ -93,7 +99,7 @@ class Scoring:
         """The scores of some nodes. Shapes: slots (S,) -> (S,)."""
         tree, capacity, packing = topology.tree, topology.capacity, self.settings.packing
         if not tiers:
-            return order.packing_scores(tree, capacity, request)[slots]
+            return self._packed(topology, request, slots)
         found = np.zeros(slots.size, dtype=np.int64)
         if packing.for_ordinary_pods:
             weights = packing.weights_by_row(self.books.axis)
@@ -102,6 +108,17 @@ class Scoring:
             )
             has_room = capacity.may_cover(tree.node_level, request)[slots]
             found[has_room] = utilization.points(shares[slots[has_room]], order.SCORE_MAX)
+        return found
+
+    def _packed(self, topology: TopologyBooks, request: Vector, slots: Rows) -> Counts:
+        """As `_of` where no domain has a tier."""
+        tree, capacity = topology.tree, topology.capacity
+        found = order.packing_scores(tree, capacity, request)[slots]
+        if self.settings.fewest_fragments and slots.size:
+            has_room = capacity.may_cover(tree.node_level, request)[slots]
+            found[has_room] = self.room_for_usual.scores(
+                capacity, request, slots[has_room], found[has_room]
+            )
         return found
 
     def _tiers_of(self, topology: TopologyBooks) -> tuple[Tier, ...]:

@@ -4,5 +4,5 @@
 bound, `rejected_pods.py` which were rejected at /filter and have to be woken, `samples.py` how
 often for another sample of the nodes. `nominations.py` are the nodes that kube-scheduler frees for
 pods, `named_pods.py` the pods that objects name or may name. `claim_reader.py` says which gang a
-pod claims.
+pod claims, `usual_requests.py` what running pods request of devices.
 """

@@ -158,3 +158,90 @@ def test_hyper_nodes_come_before_topologies_by_label():
     hyper_nodes = (record("h0", 1, exact("Node", "n0", "n2")), record("h1", 1, exact("Node", "n1")))
     world.apply(Listed("HyperNode", hyper_nodes))
     assert scores(world, "n1", "n2", gpus=1) == {"n1": 0, "n2": 10}
+
+
+LABELLED = ("b0/r0/n0", "b0/r0/n1", "b0/r1/n2", "b1/r2/n3")
+
+
+def labelled(*pods: PodRecord, **settings) -> World:
+    """A rack of two nodes and two racks of one; 64 cores and 8 GPUs each."""
+    return World([node(path) for path in LABELLED], pods, **{"fewest_fragments": True, **settings})
+
+
+def test_a_small_pod_goes_where_a_usual_large_one_does_not_fit_any_more():
+    """n0 takes another pod of 4 GPUs, n2 does not; n0 is in the fuller rack."""
+    pods = [running("a", "n0", gpus=4), running("b", "n2", gpus=5), running("c", "n1", gpus=8)]
+    for setting, better, worse in ((False, "n0", "n2"), (True, "n2", "n0")):
+        world = labelled(*pods, fewest_fragments=setting)
+        world.put(*(node(f"b0/r1/n{at}") for at in (4, 5, 6)))  # n2's rack is hardly used
+        found = scores(world, gpus=1)
+        assert found[better] > found[worse]
+
+
+def test_a_pod_without_gpus_leaves_the_cores_that_usual_pods_need():
+    pods = [running(f"p{on}", on, gpus=4, cpu=30_000) for on in ("n0", "n1")]
+    other = running("q", "n2", gpus=8, cpu=20_000)
+    found = scores(labelled(*pods, other), gpus=0, cpu=10_000)
+    assert found["n2"] > max(found["n0"], found["n1"], found["n3"])
+
+
+def test_a_pod_that_costs_usual_pods_nothing_is_led_by_domains_as_ever():
+    pods = [running("p", "n0", gpus=1, cpu=1_000)]
+    assert scores(labelled(*pods), gpus=0) == scores(
+        labelled(*pods, fewest_fragments=False), gpus=0
+    )
+
+
+def test_without_devices_in_the_cluster_domains_alone_decide():
+    pods = [running("p", "n0", gpus=0, cpu=9_000)]
+    for asked in ({"gpus": 0}, {"gpus": 0, "cpu": 40_000}):
+        found = scores(labelled(*pods), **asked)
+        assert found == scores(labelled(*pods, fewest_fragments=False), **asked)
+
+
+def test_before_any_pod_with_gpus_runs_the_tightest_node_is_taken_and_free_racks_last():
+    """n0 has fewer cores left than n1; n2 and n3 are free racks, n3 has fewer GPUs."""
+    world = labelled(running("p", "n0", gpus=0, cpu=9_000))
+    world.put(node("b1/r2/n3", gpus=2))
+    assert scores(world, gpus=1) == {"n0": 10, "n1": 9, "n3": 8, "n2": 8}
+    assert scores(world, "n2", "n3", gpus=1) == {"n3": 10, "n2": 9}
+
+
+def test_usual_requests_are_known_again_after_a_restart():
+    pods = [running("a", "n0", gpus=4), running("b", "n2", gpus=5), running("c", "n1", gpus=4)]
+    world = labelled()
+    for each in pods:
+        world.put(each)
+    assert scores(world, gpus=1) == scores(labelled(*pods), gpus=1)
+
+
+def test_a_pod_that_only_changes_is_counted_once():
+    world = labelled(running("a", "n0", gpus=4))
+    for _ in range(3):
+        world.put(replace(running("a", "n0", gpus=4), labels={"seen": "again"}))
+    assert [pods for _, pods in world.engine.usual_requests.usual] == [1]
+
+
+def test_nothing_is_counted_where_nothing_is_ranked_by_it():
+    world = labelled(running("a", "n0", gpus=4), fewest_fragments=False)
+    assert len(world.engine.usual_requests) == 0
+
+
+def test_simulators_are_answered_as_kube_scheduler_is_and_leave_no_trace():
+    pods = [running("a", "n0", gpus=4), running("b", "n2", gpus=5), running("c", "n1", gpus=4)]
+    world = labelled(*pods)
+    names = tuple(world.engine.books.nodes)
+    asks = pod("asks", gpus=1)
+    supposed = world.engine.scoring.unchanged(asks, names)
+    assert supposed == world.inputs.prioritize(asks, Names(names), world.now)
+
+
+@pytest.mark.parametrize("asked", [{"gpus": 1}, {"gpus": 8}, {"gpus": 0}, {"gpus": 9}])
+def test_every_candidate_has_a_whole_score_of_0_to_10(asked):
+    world = labelled(running("a", "n0", gpus=4), running("b", "n2", gpus=8, cpu=64_000))
+    names = ("n0", "nowhere", "n2", "n3", "n1", "n3")
+    given = world.inputs.prioritize(pod("asks", **asked), Names(names), world.now)
+    assert len(given) == len(names)
+    assert all(type(score) is int and 0 <= score <= 10 for score in given)
+    assert given[names.index("nowhere")] == 0
+    assert given[names.index("n2")] == (0 if asked["gpus"] else given[names.index("n2")])

@@ -1,0 +1,82 @@
+"""Which nodes an ordinary pod leaves the most room on for what pods usually request.
+
+    fragments grow least ▷ its domains score most ▷ least is left of its devices ▷ of its cores
+
+Before any pod with devices has been seen, the domains that are in use come first, then what is
+left. The ranking is made of points: kube-scheduler knows no others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from app.state.cache.books import Books
+from app.state.cache.counting import Vector
+from app.state.pods.usual_requests import UsualRequests, is_device
+from topology.fit import fragments, order
+from topology.fit.fragments import KnownFragments, Usual
+from topology.model.capacity import Capacity
+from topology.model.resources import CPU_ROW, Counts, Rows
+
+_NO_POD: Vector = ()
+_IN_FREE_DOMAIN = 1  # of `packing_scores`, at most
+_STEP_BITS, _DOMAIN_BITS, _LEFT_BITS = 22, 4, 16
+
+
+@dataclass(slots=True)
+class RoomForUsual:
+    """Ranks nodes; keeps nothing but results that it would find again."""
+
+    books: Books
+    usual_requests: UsualRequests
+    _known: KnownFragments = field(default_factory=KnownFragments)
+    _read: object = None  # what `_usual` was made of
+    _rows: int = 0  # and of how many resources
+    _usual: Usual | None = None
+
+    def scores(
+        self, capacity: Capacity, request: Vector, slots: Rows, by_domains: Counts
+    ) -> Counts:
+        """Scores of nodes that have room, 0 to 10; `by_domains` if there is nothing else to say.
+
+        Shapes: slots (S,), by_domains (S,) as `order.packing_scores` -> (S,).
+        """
+        device = next(
+            (row for row in self._devices(len(request)) if request[row : row + 1] > (0,)), -1
+        )
+        usual = self._usual_for(capacity)
+        if slots.size == 0 or not (usual or device >= 0):
+            return by_domains
+        first = [(np.where(by_domains <= _IN_FREE_DOMAIN, 1, 0), 1)]
+        if usual:
+            grown = self._grown(capacity.free_now, request, usual)[slots]
+            grown -= grown.min()
+            if device < 0 and not grown.any():
+                return by_domains
+            first = [(grown, _STEP_BITS), (order.SCORE_MAX - by_domains, _DOMAIN_BITS)]
+        # The pod takes the same of each: what is least before is least afterwards.
+        rows = (CPU_ROW,) if device < 0 else (device, CPU_ROW)
+        left = [(np.maximum(capacity.free_now[row, slots], 0), _LEFT_BITS) for row in rows]
+        return order.points_by_place([*first, *left])
+
+    def _grown(self, free: Counts, request: Vector, usual: Usual) -> Counts:
+        before = self._known.unusable(_NO_POD, free, usual)
+        after = free.copy()
+        for row, amount in enumerate(request):
+            if amount:
+                after[row] -= amount
+        return fragments.growth(before, self._known.unusable(request, after, usual))
+
+    def _usual_for(self, capacity: Capacity) -> Usual:
+        """What pods usually request of the resources that these books have."""
+        known, rows = self.usual_requests.usual, capacity.free_now.shape[0]
+        if self._usual is None or self._read is not known or self._rows != rows:
+            weighted = [(self.books.counted(request)[:rows], pods) for request, pods in known]
+            self._usual = fragments.usual(weighted, self._devices(rows))
+            self._read, self._rows = known, rows
+        return self._usual
+
+    def _devices(self, rows: int) -> list[int]:
+        return [row for row, name in enumerate(self.books.axis.names[:rows]) if is_device(name)]

@@ -1,0 +1,139 @@
+"""What a pod would leave that no usual pod can use: the fragments of scarce resources.
+
+    usual requests with weights ──┐
+    free of some nodes ───────────┴─ unusable ──▶ before ─┐
+    the same with the pod there ───── unusable ──▶ after ─┴─ growth ──▶ steps[S]
+
+Of a node's free GPUs a fragment for a usual request is all of them where it does not fit, for want
+of cores or of GPUs, and none where it does. The fragments of a node are the mean over the usual
+requests that name the resource, by weight; a pod is best where they grow least. So a small pod
+goes where a large one does not fit any more, and leaves cores beside free GPUs.
+
+Nothing depends on the order in which a machine adds floats: sums are of whole numbers that a float
+holds exactly, and the rest is done node by node.
+Source: "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient
+Descent" (FGD), USENIX ATC 2023, section 4.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy import typing as npt
+
+from topology.model.resources import Counts
+
+STEPS = 10  # of what a usual pod requests: finer ones leave the domains nothing to decide
+STEPS_MAX = 2**20 - 1  # either way; a node has a few thousand times what a pod requests
+WEIGHT_MAX = 2**24 - 1  # of all usual requests together: exact in a float32
+NOTHING = -(2**62)  # what is asked of a resource that is not: free is never less
+
+Amounts = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Usual:
+    """The requests that pods usually make, and of which resources fragments count.
+
+    Invariant: each of the requests names one of the scarce resources.
+    """
+
+    requests: Counts
+    """(requests, R) NOTHING where a resource is not named."""
+    weights: npt.NDArray[np.float32]
+    """(scarce, requests) whole numbers; 0 where a request does not name the resource."""
+    rows: tuple[int, ...]
+    """The scarce resources that some request names, in ascending order."""
+    steps: tuple[float, ...]
+    """For each of them: so many amounts times weights are one step."""
+
+    def __bool__(self) -> bool:
+        return bool(self.rows)
+
+
+def usual(weighted: Iterable[tuple[Sequence[int], int]], scarce: Iterable[int]) -> Usual:
+    """The usual requests with their weights; those that name nothing scarce are left out.
+
+    Raises: ValueError if the weights pass WEIGHT_MAX.
+    """
+    given = [(tuple(request), weight) for request, weight in weighted if weight > 0]
+    width = max((len(request) for request, _ in given), default=0)
+    rows = sorted(row for row in scarce if row < width)
+    kept = [each for each in given if any(each[0][row : row + 1] > (0,) for row in rows)]
+    rows = [row for row in rows if any(request[row : row + 1] > (0,) for request, _ in kept)]
+    if sum(weight for _, weight in kept) > WEIGHT_MAX:
+        raise ValueError(f"the weights of {len(kept)} requests pass {WEIGHT_MAX}")
+    requests = np.zeros((len(kept), width), dtype=np.int64)
+    for index, (request, _) in enumerate(kept):
+        requests[index, : len(request)] = request
+    weights = np.array([weight for _, weight in kept], dtype=np.float32)
+    # The mean that is asked, times all weights, is what all ask together.
+    asked = [sum(r[row] * weight for r, weight in kept if len(r) > row) for row in rows]
+    return Usual(
+        np.where(requests > 0, requests, NOTHING),
+        np.where(requests[:, rows].T > 0, weights, np.float32(0)),
+        tuple(rows),
+        tuple(amount / STEPS for amount in asked),
+    )
+
+
+def unusable(free: Counts, of: Usual) -> Amounts:
+    """How much of what is free the usual requests cannot use, in steps.
+
+    Shapes: free (R, S), with every row of the scarce resources -> (S,).
+    Units: STEPS to what the mean of the usual requests asks of a resource.
+    """
+    lacks = np.zeros((of.requests.shape[0], free.shape[1]), dtype=np.bool_)
+    for row in range(of.requests.shape[1]):
+        asked = of.requests[:, row, np.newaxis]
+        if asked.max(initial=NOTHING) > NOTHING:
+            lacks |= asked > (free[row] if row < free.shape[0] else 0)
+    weights = of.weights @ lacks.astype(np.float32)
+    found = np.zeros(free.shape[1])
+    for row, without, step in zip(of.rows, weights, of.steps, strict=True):
+        found += np.maximum(free[row], 0) * (without.astype(np.float64) / step)
+    return found
+
+
+def growth(before: Amounts, after: Amounts) -> Counts:
+    """By how many steps the fragments of each node grow; less is better. Shapes: (S,) -> (S,)."""
+    steps = np.floor(after - before)
+    return np.clip(steps, -STEPS_MAX, STEPS_MAX).astype(np.int64)
+
+
+@dataclass(slots=True)
+class _Kept:
+    of: Usual
+    free: Counts
+    unusable: Amounts
+
+
+@dataclass(slots=True)
+class KnownFragments:
+    """What `unusable` says of all nodes for the last few requests: one pod changes one node.
+
+    It is found by comparing what is free with what was, so nobody has to say what has changed.
+    """
+
+    most_amounts: int = 2_000_000  # that are kept: 16 MiB
+    most_requests: int = 8
+    _kept: OrderedDict[tuple[int, ...], _Kept] = field(default_factory=OrderedDict)
+
+    def unusable(self, request: tuple[int, ...], free: Counts, of: Usual) -> Amounts:
+        """As `unusable`, with nodes as they are beside such a request; only to be read."""
+        known = self._kept.pop(request, None)
+        if known is None or known.of is not of or known.free.shape != free.shape:
+            known = _Kept(of, free.copy(), unusable(free, of))
+        else:
+            changed = (known.free != free).any(axis=0).nonzero()[0]
+            if changed.size:
+                known.free[:, changed] = columns = free[:, changed]
+                known.unusable[changed] = unusable(columns, of)
+        self._kept[request] = known
+        most = max(2, min(self.most_requests, self.most_amounts // max(1, free.size)))
+        while len(self._kept) > most:
+            self._kept.popitem(last=False)
+        return known.unusable
