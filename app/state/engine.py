@@ -480,6 +480,7 @@ class Engine(EngineParts):
         """Do what is due by now."""
         self.books.refresh()
         self.budget.begin()
+        self.device_parts.catch_up()
         for step in (
             self.roll_calls.review_all,
             self.permit.expire,

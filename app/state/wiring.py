@@ -28,6 +28,7 @@ from app.state.born.giving_back import GivingBack
 from app.state.born.kept_places import KeptPlaces
 from app.state.cache.books import Books
 from app.state.cache.budgets import Budgets
+from app.state.cache.device_parts import DeviceParts
 from app.state.cache.kept_keys import KeptKeys
 from app.state.cache.node_refusals import Refusals
 from app.state.cache.node_table import NodeTable
@@ -90,6 +91,8 @@ class EngineParts:
         self.dialects = dialects.configured(self.settings)
         # cache: the books
         self.books = Books()
+        shared = self.settings.device_parts if self.settings.fewest_fragments else ()
+        self.device_parts = DeviceParts(self.books, dict(shared))
         self.kept_keys = KeptKeys(self.dialects)
         self.part_counted = PartCounted(self.books.axis)
         self.pod_lists = PodLists(self.kept_keys, self.part_counted)
@@ -321,7 +324,7 @@ class EngineParts:
             self.books,
             self.topologies,
             self.nominations,
-            RoomForUsual(self.books, self.usual_requests),
+            RoomForUsual(self.books, self.usual_requests, self.device_parts),
         )
         self.hypothetical = Hypothetical(
             self.books,

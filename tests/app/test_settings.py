@@ -140,6 +140,34 @@ def test_a_number_of_pods_by_namespace_that_is_none_is_told(given, told):
 @pytest.mark.parametrize(
     "given",
     [
+        "example.com/milli=1000, example.com/mib=24",
+        {"example.com/milli": 1000, "example.com/mib": "24"},
+    ],
+)
+def test_parts_of_devices_are_read_from_text_and_from_a_mapping(given: object) -> None:
+    found = load({"device_parts": given}).device_parts
+    assert found == (("example.com/milli", 1000), ("example.com/mib", 24))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        pytest.param("cpu=1000", id="no_device"),
+        pytest.param("example.com/milli=1", id="one_part"),
+        pytest.param("example.com/milli=half", id="no_number"),
+        pytest.param("example.com/milli", id="no_parts"),
+        pytest.param("a/a=2,b/b=2,c/c=2,d/d=2,e/e=2", id="too_many"),
+        pytest.param(7, id="no_pairs"),
+    ],
+)
+def test_parts_of_devices_that_cannot_be_are_refused(given: object) -> None:
+    with pytest.raises(SettingsError, match=r"--device-parts: .* is not valid"):
+        load({"device_parts": given})
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
         "default-scheduler=grove,kai-scheduler=grove, kai-scheduler=kai",
         {"default-scheduler": "grove", "kai-scheduler": ["grove", "kai"]},
         [["default-scheduler", "grove"], ["kai-scheduler", "grove"], ["kai-scheduler", "kai"]],

@@ -7,5 +7,5 @@ answers, and one fills domains in the order it gives.
 Read in this order: `unit` (what is placed in one go), `view` (the capacity as one search sees
 it), `fit` (the counts), `order` (the ties), `fill` (how much each domain gets). `utilization`
 and `fragments` are for ordinary pods alone: how full the domains around each node are, and what a
-pod would leave there that usual pods cannot use.
+pod would leave there that usual pods cannot use, `devices` where these share devices.
 """

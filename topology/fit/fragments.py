@@ -9,6 +9,9 @@ of cores or of GPUs, and none where it does. The fragments of a node are the mea
 requests that name the resource, by weight; a pod is best where they grow least. So a small pod
 goes where a large one does not fit any more, and leaves cores beside free GPUs.
 
+Where pods share devices, what is free of those that are in use is always a fragment for a pod
+that requests whole ones.
+
 Nothing depends on the order in which a machine adds floats: sums are of whole numbers that a float
 holds exactly, and the rest is done node by node.
 Source: "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient
@@ -18,8 +21,9 @@ Descent" (FGD), USENIX ATC 2023, section 4.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 from numpy import typing as npt
@@ -29,6 +33,7 @@ from topology.model.resources import Counts
 STEPS = 10  # of what a usual pod requests: finer ones leave the domains nothing to decide
 STEPS_MAX = 2**20 - 1  # either way; a node has a few thousand times what a pod requests
 WEIGHT_MAX = 2**24 - 1  # of all usual requests together: exact in a float32
+NOT_SHARED: Mapping[int, int] = MappingProxyType({})
 NOTHING = -(2**62)  # what is asked of a resource that is not: free is never less
 
 Amounts = npt.NDArray[np.float64]
@@ -49,14 +54,22 @@ class Usual:
     """The scarce resources that some request names, in ascending order."""
     steps: tuple[float, ...]
     """For each of them: so many amounts times weights are one step."""
+    always: tuple[int, ...]
+    """For each of them: the weights of the requests that can use none of it, wherever they fit."""
 
     def __bool__(self) -> bool:
         return bool(self.rows)
 
 
-def usual(weighted: Iterable[tuple[Sequence[int], int]], scarce: Iterable[int]) -> Usual:
+def usual(
+    weighted: Iterable[tuple[Sequence[int], int]],
+    scarce: Iterable[int],
+    whole: Mapping[int, int] = NOT_SHARED,
+) -> Usual:
     """The usual requests with their weights; those that name nothing scarce are left out.
 
+    `whole`: a scarce resource -> the row of what is free of wholly free devices, which requests
+    for whole ones name too.
     Raises: ValueError if the weights pass WEIGHT_MAX.
     """
     given = [(tuple(request), weight) for request, weight in weighted if weight > 0]
@@ -71,12 +84,21 @@ def usual(weighted: Iterable[tuple[Sequence[int], int]], scarce: Iterable[int]) 
         requests[index, : len(request)] = request
     weights = np.array([weight for _, weight in kept], dtype=np.float32)
     # The mean that is asked, times all weights, is what all ask together.
-    asked = [sum(r[row] * weight for r, weight in kept if len(r) > row) for row in rows]
+    steps = [sum(r[row] * pods for r, pods in kept if len(r) > row) / STEPS for row in rows]
+    by_row = np.where(requests[:, rows].T > 0, weights, np.float32(0))
+    always = [0] * len(rows)
+    for row, of_whole in whole.items():
+        if row in rows and of_whole < width and requests[:, of_whole].any():
+            mine = np.where(requests[:, of_whole] > 0, by_row[rows.index(row)], np.float32(0))
+            by_row[rows.index(row)] -= mine
+            by_row = np.vstack([by_row, mine])
+            # All that is free less what whole devices have of it is of no use to them.
+            always[rows.index(row)] += int(mine.sum())
+            always.append(-int(mine.sum()))
+            steps.append(steps[rows.index(row)])
+            rows.append(of_whole)
     return Usual(
-        np.where(requests > 0, requests, NOTHING),
-        np.where(requests[:, rows].T > 0, weights, np.float32(0)),
-        tuple(rows),
-        tuple(amount / STEPS for amount in asked),
+        np.where(requests > 0, requests, NOTHING), by_row, tuple(rows), tuple(steps), tuple(always)
     )
 
 
@@ -93,8 +115,8 @@ def unusable(free: Counts, of: Usual) -> Amounts:
             lacks |= asked > (free[row] if row < free.shape[0] else 0)
     weights = of.weights @ lacks.astype(np.float32)
     found = np.zeros(free.shape[1])
-    for row, without, step in zip(of.rows, weights, of.steps, strict=True):
-        found += np.maximum(free[row], 0) * (without.astype(np.float64) / step)
+    for row, without, step, always in zip(of.rows, weights, of.steps, of.always, strict=True):
+        found += np.maximum(free[row], 0) * ((without.astype(np.float64) + always) / step)
     return found
 
 

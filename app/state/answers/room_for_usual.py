@@ -8,14 +8,19 @@ left. The ranking is made of points: kube-scheduler knows no others.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 
+from app.kube.core.objects import Amounts
 from app.state.cache.books import Books
 from app.state.cache.counting import Vector
+from app.state.cache.device_parts import DeviceParts
 from app.state.pods.usual_requests import UsualRequests, is_device
 from topology.fit import fragments, order
+from topology.fit.devices import Devices, asked
 from topology.fit.fragments import KnownFragments, Usual
 from topology.model.capacity import Capacity
 from topology.model.resources import CPU_ROW, Counts, Rows
@@ -31,6 +36,7 @@ class RoomForUsual:
 
     books: Books
     usual_requests: UsualRequests
+    device_parts: DeviceParts
     _known: KnownFragments = field(default_factory=KnownFragments)
     _read: object = None  # what `_usual` was made of
     _rows: int = 0  # and of how many resources
@@ -51,7 +57,7 @@ class RoomForUsual:
             return by_domains
         first = [(np.where(by_domains <= _IN_FREE_DOMAIN, 1, 0), 1)]
         if usual:
-            grown = self._grown(capacity.free_now, request, usual)[slots]
+            grown = self._grown(capacity, request, usual)[slots]
             grown -= grown.min()
             if device < 0 and not grown.any():
                 return by_domains
@@ -61,22 +67,34 @@ class RoomForUsual:
         left = [(np.maximum(capacity.free_now[row, slots], 0), _LEFT_BITS) for row in rows]
         return order.points_by_place([*first, *left])
 
-    def _grown(self, free: Counts, request: Vector, usual: Usual) -> Counts:
-        before = self._known.unusable(_NO_POD, free, usual)
-        after = free.copy()
+    def _grown(self, capacity: Capacity, request: Vector, usual: Usual) -> Counts:
+        """By how much the fragments of every node grow; of those without room it means nothing."""
+        devices = self.device_parts.devices(capacity.tree)
+        free = np.vstack([capacity.free_now, *(each.free() for each in devices)])
+        after = np.vstack([capacity.free_now, *(each.beside(request) for each in devices)])
         for row, amount in enumerate(request):
             if amount:
                 after[row] -= amount
+        before = self._known.unusable(_NO_POD, free, usual)
         return fragments.growth(before, self._known.unusable(request, after, usual))
 
     def _usual_for(self, capacity: Capacity) -> Usual:
         """What pods usually request of the resources that these books have."""
         known, rows = self.usual_requests.usual, capacity.free_now.shape[0]
         if self._usual is None or self._read is not known or self._rows != rows:
-            weighted = [(self.books.counted(request)[:rows], pods) for request, pods in known]
-            self._usual = fragments.usual(weighted, self._devices(rows))
+            devices = self.device_parts.devices(capacity.tree)
+            weighted = [(self._asked(request, rows, devices), pods) for request, pods in known]
+            whole = {each.row: rows + 2 * at for at, each in enumerate(devices)}
+            self._usual = fragments.usual(weighted, self._devices(rows), whole)
             self._read, self._rows = known, rows
         return self._usual
+
+    def _asked(self, request: Amounts, rows: int, devices: Sequence[Devices]) -> Vector:
+        """A request in the rows of `_grown`: resources, then what it asks of shared devices."""
+        vector = self.books.counted(request)[:rows]
+        vector += (0,) * (rows - len(vector))
+        of_devices = (asked(vector[each.row], each.parts) for each in devices)
+        return (*vector, *chain.from_iterable(of_devices))
 
     def _devices(self, rows: int) -> list[int]:
         return [row for row, name in enumerate(self.books.axis.names[:rows]) if is_device(name)]

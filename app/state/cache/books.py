@@ -133,6 +133,8 @@ class Books:
     holds_changed: int = 0  # so often something was held or given back
     freed: dict[str, None] = field(default_factory=dict)
     """Nodes where something was given back since the last tick, which takes them out."""
+    rebooked: dict[str, None] | None = None
+    """Nodes that have changed, or what is booked there, for who takes them out; None: no one."""
     split_values: tuple[str, ...] = ()  # levels that do not nest, in sentences for the operator
     _counts_later: bool = False  # bookings are counted together in a moment
     _vectors: dict[Amounts, Vector] = field(default_factory=dict)  # of the axis as it is
@@ -308,6 +310,8 @@ class Books:
         self.nodes[node.name] = node
         if before is None or self.has_moved(before, node):
             self._outdate_for(node.name)
+        if self.rebooked is not None:
+            self.rebooked[node.name] = None
         self._add_rows(node.allocatable)
         # Also for a new node whose name is still in the trees: it was deleted and came back.
         allocatable = self._offered(node.allocatable)
@@ -320,6 +324,8 @@ class Books:
         """Forget a node; pods bound there stay booked until they are deleted themselves."""
         if self.nodes.pop(name, None) is not None:
             self._outdate_for(name)
+            if self.rebooked is not None:
+                self.rebooked[name] = None
 
     def has_moved(self, before: NodeRecord, after: NodeRecord) -> bool:
         """Whether a node, under the same name, is in another domain of some topology."""
@@ -625,6 +631,8 @@ class Books:
         )
 
     def _columns(self, node: str) -> Sequence[tuple[Capacity, int]]:
+        if self.rebooked is not None:
+            self.rebooked[node] = None
         if self._counts_later:
             return ()
         return [

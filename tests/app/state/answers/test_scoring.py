@@ -8,7 +8,9 @@ from msgspec.structs import replace
 from app.dialects.spec import TierPacking
 from app.kube.core.objects import PodRecord
 from app.kube.watch.events import Listed
+from app.state.journal.replay import replay
 from tests.app.dialects.volcano.objects import by_labels, exact, record
+from tests.app.state.journal.test_journal import RecordedWorld
 from tests.app.state.world import LISTED, Names, World, members
 from tests.records import BLOCK, RACK, node, pod, topology
 
@@ -245,3 +247,15 @@ def test_every_candidate_has_a_whole_score_of_0_to_10(asked):
     assert all(type(score) is int and 0 <= score <= 10 for score in given)
     assert given[names.index("nowhere")] == 0
     assert given[names.index("n2")] == (0 if asked["gpus"] else given[names.index("n2")])
+
+
+def test_a_journal_plays_the_same_scores_again():
+    world = RecordedWorld([node(path) for path in LABELLED], fewest_fragments=True)
+    for number, on in enumerate(("n0", "n2", "n1", "n0", "n3")):
+        world.put(running(f"p{number}", on, gpus=1 + number))
+        scores(world, gpus=1)
+        world.engine.scoring.unchanged(pod("supposed", gpus=2), tuple(world.engine.books.nodes))
+        world.tick()
+    world.delete(world.pods["uid-p0"])
+    assert any(scores(world, gpus=3).values())
+    assert list(replay(world.lines)) == []
