@@ -1,13 +1,19 @@
 """How good the places are that the planner chooses.
 
-    python -m benchmarks.quality [--json] [--gangs 2000] [--data ../shared/data]
+    python -m benchmarks.quality [--json] [--gangs 2000] [--orders 2] [--data ../shared/data]
 
 `refused`: gangs refused though there is room for them, of 10,000. The clusters are small and
 filled around a hidden packing, so that little or nothing is to spare (`feasible`); `baseline` is
 what the search before, without packing anew, refuses of the same gangs.
 
 `switches`: leaf switches per recorded job, replayed (`locality`), by `fewest_domains`; `baseline`
-is the least there can be. Left out without the recorded data, and so said.
+is the least there can be.
+
+`allocated`: the share of a recorded cluster's GPUs that ordinary pods get when they ask for all of
+them, and `free racks`, in which nothing runs when half are given out (`allocation`), with
+`fewest_fragments` and `device_parts`; `baseline` is without. Means of a few orders of the pods.
+
+Both are left out without the recorded data, and so said.
 """
 
 from __future__ import annotations
@@ -16,8 +22,10 @@ import argparse
 import sys
 import time
 from pathlib import Path
+from statistics import fmean
+from typing import Any
 
-from benchmarks.quality import locality
+from benchmarks.quality import allocation, locality
 from benchmarks.quality.feasible import instance
 from benchmarks.table import Row, show
 from topology import DomainOrder, NoFit, Options, find
@@ -77,6 +85,36 @@ def switches(data: Path) -> list[Row]:
     return rows
 
 
+# The share of the GPUs to reach.
+ALLOCATIONS = {"default": ">= 95.2", "multi-GPU": ">= 97.1"}
+FREE_RACKS = ">= 47"
+FRAGMENTS: dict[str, Any] = {
+    "fewest_fragments": True,
+    "device_parts": ((allocation.GPU, allocation.WHOLE),),
+}
+
+
+def allocated(data: Path, orders: int) -> list[Row]:
+    """GPUs that pods get, and racks that stay free, with our choice and by domains alone."""
+    rows = []
+    for name, target in ALLOCATIONS.items():
+        of = allocation.trace(data, name)
+        found = [
+            [allocation.replayed(of, order, **settings) for order in range(orders)]
+            for settings in (FRAGMENTS, {})
+        ]
+        case, nodes = f"openb 2023, {name}", len(of.nodes)
+        share, known = (100 * fmean(run.allocated for run in runs) for runs in found)
+        rows.append(
+            Row("allocated", case, nodes, share, "% of the GPUs", known, share / known, target)
+        )
+        racks, known = (fmean(run.free_racks for run in runs) for runs in found)
+        rows.append(
+            Row("free racks", case, nodes, racks, "racks", known, racks / known, FREE_RACKS)
+        )
+    return rows
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -84,14 +122,17 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--gangs", type=int, default=2000, help="of each kind")
     parser.add_argument("--data", type=Path, default=DATA, help="the recorded traces")
+    parser.add_argument("--orders", type=int, default=2, help="of the pods that ask for GPUs")
     options = parser.parse_args()
     rows = [row for kind in KINDS for row in refused(options.gangs, kind)]
-    if (options.data / "hpc-placements.json.gz").is_file():
-        rows += switches(options.data)
-    else:
-        print(
-            f"left out, as {options.data} has no hpc-placements.json.gz: switches", file=sys.stderr
-        )
+    for what, file, measured in (
+        ("switches", "hpc-placements.json.gz", switches),
+        ("allocated", allocation.NODES, lambda data: allocated(data, options.orders)),
+    ):
+        if (options.data / file).is_file():
+            rows += measured(options.data)
+        else:
+            print(f"left out, as {options.data} has no {file}: {what}", file=sys.stderr)
     show(rows, as_json=options.json)
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
+from benchmarks.quality.allocation import GPU, MIB, WHOLE, Asked, Trace, replayed
 from benchmarks.quality.feasible import BLOCK, RACK, instance
+from tests.records import node
 from topology import NoFit, Options, find, invariants
 from topology.fit.view import Visits
 
@@ -36,3 +39,33 @@ def test_the_hidden_packing_is_where_the_gang_requires() -> None:
     made = instance(3, is_mixed=True, is_nested=True)
     assert {made.gang.root.constraint.required} == {BLOCK}
     assert {member.constraint.required for member in made.gang.root.members} == {RACK}
+
+
+def asked(gpus: int, part: int = WHOLE) -> Asked:
+    return Asked((("cpu", 1_000), ("memory", MIB), (GPU, gpus * part), ("pods", 1)), gpus, part)
+
+
+def trace(*pods: Asked) -> Trace:
+    """Four racks of a node with four GPUs each."""
+    amounts = (("cpu", 64_000), ("memory", 64 * MIB), (GPU, 4 * WHOLE), ("pods", 110))
+    nodes = [replace(node(f"b/r{at}/n{at}"), allocatable=tuple(sorted(amounts))) for at in range(4)]
+    return Trace(nodes, [f"b/r{at}" for at in range(4)], pods)
+
+
+@pytest.mark.parametrize("fewest_fragments", [False, True])
+def test_pods_that_fill_whole_nodes_get_all_gpus_and_leave_half_the_racks_free(
+    fewest_fragments: bool,
+) -> None:
+    found = replayed(trace(asked(4)), 1, fewest_fragments=fewest_fragments)
+    assert (found.allocated, found.free_racks) == (1.0, 2)
+
+
+def test_parts_that_fit_by_sum_and_on_no_gpu_are_not_placed() -> None:
+    """One pod of 600 to a GPU: 16 of them, of 26 that are asked for."""
+    found = replayed(trace(asked(1, 600)), 1)
+    assert found.allocated == 16 * 600 / (16 * WHOLE)
+
+
+def test_the_same_order_of_pods_comes_out_the_same() -> None:
+    of = trace(asked(1, 600), asked(2), asked(1, 300), asked(4))
+    assert replayed(of, 7) == replayed(of, 7)
