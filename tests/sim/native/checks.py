@@ -69,7 +69,7 @@ class NativeChecks:
             gone = [
                 each
                 for each in gone_by(life, effects)
-                if not (corral.settings.fail_fast and _has_failed(life, each.uid))
+                if not (life.engine.settings.fail_fast and _has_failed(life, each.uid))
             ]
             require(not gone, f"N3: PodGroup {record.name} changes, and {gone}")
 

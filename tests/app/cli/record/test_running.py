@@ -62,6 +62,7 @@ async def running(folder: Path, journal: Path | None) -> AsyncIterator[tuple[San
                     cluster.registry.create(POD, "default", made)
             cluster.registry.create(POD, "default", pod("plain", requests={"cpu": "1"}))
             await until(lambda: bound(cluster) == 5, seconds=20.0)
+            await until(lambda: len(corral.engine.books.bound) == 5)  # the watch has shown them
             yield cluster, corral
 
 

@@ -78,7 +78,8 @@ def test_a_gang_that_no_block_has_room_for_waits_though_each_group_has_a_rack():
     for of in ("a", "b", "c"):
         world.put(*members(2, of))
     assert gone(world) == {}
-    assert told(world).startswith("gang default/all cannot be placed: 0 of 2 pods fit in one")
+    assert told(world).startswith("gang default/all cannot be placed: 2 of 2 pods fit in one")
+    assert "but not beside pod sets b, c" in told(world)
     world = world_of(composite("all", 3), *three[1:])
     for of in ("a", "b", "c"):
         world.put(*members(2, of))
