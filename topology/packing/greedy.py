@@ -19,7 +19,7 @@ from topology.packing.patterns import CALL, Problem, Work
 class Greedy:
     """Runs of equal pods, tightest node first; remembers the attempt that placed most."""
 
-    __slots__ = ("_free", "_most", "_problem", "_work", "best")
+    __slots__ = ("_free", "_left", "_most", "_problem", "_work", "best")
 
     best: Counts
     """(S, M)."""
@@ -29,12 +29,16 @@ class Greedy:
         self._work = work
         self._free = np.repeat(problem.free, problem.nodes, axis=1)
         self._most = np.repeat(problem.most, problem.nodes, axis=1)
+        self._left = self._attempts()
         self.best = np.zeros_like(self._most)
 
     def run(self, *, is_single: bool) -> Counts | None:
-        """The first of several orders that places all pods, or None. Shapes: (S, M)."""
+        """The first of several orders that places all pods, or None. Shapes: (S, M).
+
+        `is_single`: only the next order is tried; a later call goes on after it.
+        """
         needed, cost = int(self._problem.pods.sum()), self._free.size * 4 + 12 * CALL
-        for weights, order in self._attempts():
+        for weights, order in self._left:
             if self.best.any() and not self._work.spend(cost * len(order)):
                 return None
             placed = self._filled_in_order(weights, order)

@@ -1,8 +1,8 @@
 """Pods of several shapes onto the same nodes, each by its exact number.
 
-    bounds ─▶ greedy ─▶ relaxation ─▶ table in a corridor ─▶ whole table ─▶ solver, if installed
-     │ no               │ no                                  │ no
-     └──────────────────┴─────────────── proven ──────────────┘          else: not found
+    bounds ─▶ greedy, once ─▶ relaxation ─▶ greedy ─▶ table in a corridor ─▶ whole table ─▶ solver,
+     │ no                      │ no                                           │ no     if installed
+     └─────────────────────────┴─────────────── proven ───────────────────────┘     else: not found
 
 Cheap attempts come first; each either packs all pods, proves that nothing can, or passes on.
 Here a question is reduced to a smaller one that means the same, bounds refute what is plainly
@@ -80,9 +80,9 @@ def pack(
         return Packing(np.zeros(may_host.shape, dtype=np.int64))
     is_refuted = _is_refuted(problem)
     greedy = Greedy(problem, work)
-    placed = greedy.run(is_single=is_refuted)
+    placed = greedy.run(is_single=True)
     if placed is None and not is_refuted:
-        placed, is_refuted = _by_patterns(problem, work)
+        placed, is_refuted = _by_patterns(problem, greedy, work)
         if placed is None and not is_refuted:
             placed = solver.solve(problem, work)
     if placed is None:
@@ -91,14 +91,17 @@ def pack(
     return Packing(problem.spread(placed))
 
 
-def _by_patterns(problem: Problem, work: Work) -> tuple[Counts | None, bool]:
+def _by_patterns(problem: Problem, greedy: Greedy, work: Work) -> tuple[Counts | None, bool]:
     """A packing (S, M) if one is found, and whether it is proven that there is none."""
     patterns = patterns_of(problem, work)
     if patterns is None:
-        return None, False
+        return greedy.run(is_single=False), False
     is_refuted, held = relaxed(problem, patterns, work)
-    if is_refuted or problem.pods.size > _TABLE_SHAPES_MAX:
-        return None, is_refuted
+    if is_refuted:
+        return None, True
+    placed = greedy.run(is_single=False)
+    if placed is not None or problem.pods.size > _TABLE_SHAPES_MAX:
+        return placed, False
     whole = Table.whole(problem, patterns)
     for width in _CORRIDORS:
         table = whole.corridor(held, width)

@@ -16,8 +16,10 @@ TOO_LITTLE = 5_000_000  # cells: less than the solver counts as for so many shap
 
 def test_what_the_solver_is_for_is_beyond_the_other_attempts() -> None:
     problem, work = packing._problem(*BEYOND_THE_TABLES), Work(BUDGET)
-    assert Greedy(problem, work).run(is_single=False) is None
-    assert packing._by_patterns(problem, work) == (None, False)
+    greedy = Greedy(problem, work)
+    assert greedy.run(is_single=True) is None
+    assert packing._by_patterns(problem, greedy, work) == (None, False)
+    assert next(greedy._left, None) is None, "all of its orders were tried"
 
 
 def test_the_solver_finds_what_is_beyond_the_tables() -> None:
