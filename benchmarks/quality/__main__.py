@@ -4,7 +4,8 @@
 
 `refused`: gangs refused though there is room for them, of 10,000. The clusters are small and
 filled around a hidden packing, so that little or nothing is to spare (`feasible`); `baseline` is
-what the search before, without packing anew, refuses of the same gangs.
+what the search before, without packing anew, refuses of the same gangs. Then, in percent, of gangs
+that fit exactly into racks of a large cluster (`large`), and how long these searches take.
 
 `switches`: leaf switches per recorded job, replayed (`locality`), by `fewest_domains`; `baseline`
 is the least there can be.
@@ -22,11 +23,12 @@ import argparse
 import sys
 import time
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any
 
 from benchmarks.quality import allocation, locality
 from benchmarks.quality.feasible import instance
+from benchmarks.quality.large import instance as of_large
 from benchmarks.table import Row, show
 from topology import DomainOrder, NoFit, Options, find
 
@@ -59,6 +61,24 @@ def refused(gangs: int, kind: str) -> list[Row]:
         Row("refused", kind, 0, per, "of 10,000", before, per / before, target),
         Row("search, mean", kind, 0, total * 1e3 / gangs, "ms"),
         Row("search, longest", kind, 0, worst * 1e3, "ms"),
+    ]
+
+
+def large(gangs: int) -> list[Row]:
+    """False refusals on a large cluster with little free, and how long the searches took."""
+    refused, milliseconds = 0, list[float]()
+    for seed in range(gangs):
+        made = of_large(seed)
+        began = time.process_time()
+        found = find(made.capacity.tree, made.capacity, made.gang, {}, Options(tries=TRIES))
+        milliseconds.append((time.process_time() - began) * 1e3)
+        refused += isinstance(found, NoFit)
+    milliseconds.sort()
+    case, nodes = "groups in racks in one block, little free", len(made.capacity.tree.nodes)
+    return [
+        Row("refused", case, nodes, 100 * refused / gangs, "%"),
+        Row("search, median", case, nodes, median(milliseconds), "ms", target="<= 2"),
+        Row("search, longest", case, nodes, milliseconds[-1], "ms", target="<= 20"),
     ]
 
 
@@ -125,6 +145,7 @@ def main() -> None:
     parser.add_argument("--orders", type=int, default=2, help="of the pods that ask for GPUs")
     options = parser.parse_args()
     rows = [row for kind in KINDS for row in refused(options.gangs, kind)]
+    rows += large(max(1, options.gangs // 20))
     for what, file, measured in (
         ("switches", "hpc-placements.json.gz", switches),
         ("allocated", allocation.NODES, lambda data: allocated(data, options.orders)),

@@ -50,7 +50,7 @@ def instance(seed: int, *, is_mixed: bool, is_nested: bool) -> Instance:
         ]
         per_rack = rng.randint(2, 4)
         groups = _groups(rng, is_mixed=is_mixed, is_nested=is_nested)
-        used = _hidden(rng, racks, per_rack, groups, is_nested=is_nested)
+        used = packed(rng, racks, per_rack, groups, is_nested=is_nested)
         if used is not None:
             break
     paths = {
@@ -72,25 +72,25 @@ def instance(seed: int, *, is_mixed: bool, is_nested: bool) -> Instance:
         ]
         # Pod slots are never scarce here.
         capacity.use(slot, (0, *taken[1:]), 1)
-    return Instance(capacity, _gang(groups, is_nested=is_nested))
+    return Instance(capacity, gang_of(groups, is_nested=is_nested))
 
 
 def _groups(rng: Random, *, is_mixed: bool, is_nested: bool) -> list[list[tuple[int, Request]]]:
     """(pods, request) of the pod sets of each group; one pod set to a group unless nested."""
-    common = _request(rng)
+    common = request_of(rng)
     sizes = [rng.randint(1, 3) for _ in range(rng.randint(2, 3))] if is_nested else None
     sizes = sizes or [1] * rng.randint(2, 5)
     return [
-        [(rng.randint(1, MOST_PODS), _request(rng) if is_mixed else common) for _ in range(size)]
+        [(rng.randint(1, MOST_PODS), request_of(rng) if is_mixed else common) for _ in range(size)]
         for size in sizes
     ]
 
 
-def _request(rng: Random) -> Request:
+def request_of(rng: Random) -> Request:
     return (1, rng.randint(1, 24), rng.randint(1, 96), rng.randint(0, 4))
 
 
-def _hidden(
+def packed(
     rng: Random,
     racks: list[tuple[str, str]],
     per_rack: int,
@@ -130,7 +130,7 @@ def _put(
     return True
 
 
-def _gang(groups: list[list[tuple[int, Request]]], *, is_nested: bool) -> Gang:
+def gang_of(groups: list[list[tuple[int, Request]]], *, is_nested: bool) -> Gang:
     one_rack = Constraint(required=RACK)
     if not is_nested:
         members = tuple(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from benchmarks.quality import large
 from benchmarks.quality.allocation import GPU, MIB, WHOLE, Asked, Trace, replayed
 from benchmarks.quality.feasible import BLOCK, RACK, instance
 from tests.records import node
@@ -31,6 +32,16 @@ def test_no_gang_is_refused_that_fits(is_mixed: bool, is_nested: bool) -> None:
         found = find(made.capacity.tree, made.capacity, made.gang, {}, options)
         assert not isinstance(found, NoFit), (seed, str(found))
         tree = made.capacity.tree
+        invariants.check(tree, made.capacity, gang=made.gang, placement=found)
+        assert visits.total <= MOST_VISITS, seed
+
+
+def test_a_gang_that_fits_into_one_block_of_a_large_cluster_is_not_refused() -> None:
+    for seed in range(4):
+        made = large.instance(seed)
+        tree, visits = made.capacity.tree, Visits()
+        found = find(tree, made.capacity, made.gang, {}, Options(tries=TRIES, visits=visits))
+        assert not isinstance(found, NoFit), (seed, str(found))
         invariants.check(tree, made.capacity, gang=made.gang, placement=found)
         assert visits.total <= MOST_VISITS, seed
 
