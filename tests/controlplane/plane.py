@@ -314,9 +314,10 @@ class ControlPlane:
             process.stop()
 
     @contextmanager
-    def controller(self, name: str) -> Iterator[None]:
+    def controller(self, name: str, *flags: str) -> Iterator[None]:
         """One more controller while the block lasts, such as "resourcequota-controller"."""
-        command = [self._binaries / "kube-controller-manager", *self._controller_flags(name)]
+        flags = (*self._controller_flags(name), *flags)
+        command = [self._binaries / "kube-controller-manager", *flags]
         process = Process(command, self.folder / f"{name}.log")
         try:
             yield
