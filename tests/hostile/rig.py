@@ -18,6 +18,8 @@ from fastapi import FastAPI
 
 from app.admission.routes import BROKEN, Desk, webhook
 from app.admission.scope import Scope
+from app.api.routes import Standing, people
+from app.dialects.making import MAKERS
 from app.dialects.registry import DIALECTS
 from app.errors import DecodeError
 from app.extender.routes import OUR_BUG, Limits, Port, verbs
@@ -25,21 +27,38 @@ from app.kube.core.objects import PodRecord
 from app.kube.watch.events import Applied, Deleted, Listed
 from app.kube.watch.resource import Resource
 from app.metrics import Metrics
+from app.settings import EngineOptions
+from app.simulate.simulating import Rules
 from app.state.effects import Bind, BindFailed, Effect, RejectBind
 from app.state.engine import Engine
 from app.state.filter_result import Pinned
 from app.state.settings import EngineSettings
 from app.verbs.bind import BindDesk
 from tests.cluster import BLOCK, GPU, RACK, grid, node, pod
+from tests.hostile.objects import members_of, of_kinds
 from tests.workloads import asking, members
 
 VERBS = ("/filter", "/prioritize", "/preempt", "/bind")
 REVIEWS = ("/mutate", "/validate")
+SIMULATE = "/v1/simulate"
 MIB = 1024 * 1024
 ANSWER_SECONDS = 0.01  # of a /bind that waits for its gang
 MOST_STALL_SECONDS = 0.05  # of one input; printed, never asserted
 CANARY = "canary"
 NAMES = [each["metadata"]["name"] for each in grid(racks=2, nodes=2)]
+# Everything that is off as it comes and reads something more.
+OPTIONS = EngineOptions(
+    levels=(BLOCK, RACK),
+    native_pod_groups="on",
+    provisioning_class="*",
+    born_seconds=1e-6,  # what is held for pods that never come ends at the next tick
+    preempt="on",
+    unpreemptible_in=("*",),
+    fewest_fragments=True,
+    device_parts=((GPU, 2),),
+    protect_held_nodes=True,
+)
+READ = DIALECTS.configured(OPTIONS)
 Json = Any
 
 
@@ -70,8 +89,16 @@ def targets() -> Iterator[Target]:
     for path in REVIEWS:
         for thing in (member, _workload("Job", "batch/v1")):
             yield Target(path, _review(thing))
+    for thing in _examples().values():
+        yield Target("/validate", _review(thing))
+    yield Target("/mutate", _review(_unborn()))
+    for thing in (_workload("Job", "batch/v1"), *_examples().values()):
+        if (thing["apiVersion"].rpartition("/")[0], thing["kind"]) in MAKERS:
+            yield Target(SIMULATE, [thing])
     for each in _resources():
         yield Target(each.kind, _object(each, member))
+    for thing in members_of():
+        yield Target("Pod", _of_api(thing))
 
 
 @dataclass(slots=True)
@@ -89,7 +116,8 @@ class Rig:
     _resources: dict[str, Resource] = field(init=False)
 
     def __post_init__(self) -> None:
-        settings = EngineSettings(levels=(BLOCK, RACK))
+        kinds = READ.kinds
+        settings = EngineSettings(**dict(OPTIONS), kinds=kinds)
         self.engine = Engine(settings)
         self._resources = {each.kind: each for each in _resources()}
         said = asking(required=RACK)
@@ -104,7 +132,7 @@ class Rig:
             self._feed(self.engine.apply(Listed(kind, tuple(there)), time.monotonic()))
         self._feed(self.engine.tick(time.monotonic()))
         self._place = self._placed()
-        metrics = Metrics(DIALECTS.kinds)
+        metrics = Metrics(kinds)
         self._desk = BindDesk(
             self.engine, self._feed, answer_seconds=ANSWER_SECONDS, most_held=1_000
         )
@@ -112,7 +140,7 @@ class Rig:
         self._app = FastAPI(redirect_slashes=False, openapi_url=None, docs_url=None, redoc_url=None)
         port = Port(
             self.engine,
-            DIALECTS.keeps,
+            READ.keeps,
             self._feed,
             self._desk,
             metrics,
@@ -120,7 +148,10 @@ class Rig:
             hypothetical=self.engine.hypothetical,
         )
         self._app.include_router(verbs(port))
-        self._app.include_router(webhook(Desk(Scope("corral"), DIALECTS, metrics, 8 * MIB)))
+        scope = Scope("corral")
+        desk = Desk(scope, READ, metrics, 8 * MIB, place=self._placed_at_birth)
+        self._app.include_router(webhook(desk))
+        self._app.include_router(people(self.engine, Standing(lambda: "", rules=Rules(scope))))
 
     async def give(self, target: Target, body: bytes) -> None:
         """Give the input to its reader. Raises: Broken, or whatever the reader raises."""
@@ -129,6 +160,8 @@ class Rig:
             await self.answer(target.name, body)
         else:
             self._apply(target.name, body)
+        if target.name == SIMULATE:
+            return  # beside the loop
         seconds = time.perf_counter() - began - (ANSWER_SECONDS if target.name == "/bind" else 0.0)
         self.stalls += seconds > MOST_STALL_SECONDS
         self.slowest = max(self.slowest, (seconds, target.name))
@@ -136,7 +169,7 @@ class Rig:
     async def answer(self, path: str, body: bytes) -> bytes:
         """What a route answers. Raises: Broken."""
         status, answer = await _asked(self._app, path, body)
-        is_refused = path in REVIEWS and 400 <= status < 500
+        is_refused = path not in VERBS and 400 <= status < 500
         if status != 200 and not is_refused:
             raise Broken(f"{path} answers {status}: {answer[:200]!r}")
         if OUR_BUG.encode() in answer or BROKEN.encode() in answer:
@@ -170,6 +203,11 @@ class Rig:
         if self.engine.books.bound or self.engine.books.held.keys() != self._place.keys():
             raise Broken("capacity is booked for pods that are gone")
 
+    def _placed_at_birth(self, pod: PodRecord, namespace: str) -> tuple[str, ...] | None:
+        nodes, effects = self.engine.admit(pod, namespace, time.monotonic())
+        self._feed(effects)
+        return nodes
+
     def _placed(self) -> dict[str, str]:
         found = {}
         for each in self._canary:
@@ -195,7 +233,7 @@ class Rig:
         for each in effects:
             if isinstance(each, Bind):
                 outcome = BindFailed("no such pod")
-                self._feed(self.engine.bind_finished(each, outcome, time.monotonic()))
+                self._feed(self.engine.bind_finished(each.uid, outcome, time.monotonic()))
             elif isinstance(each, RejectBind):
                 self._desk.refuse(each)
 
@@ -221,10 +259,11 @@ async def _asked(app: FastAPI, path: str, body: bytes) -> tuple[int, bytes]:
     async def send(message: Any) -> None:
         sent.append(message)
 
+    length = str(len(body)).encode()
     scope = {
         "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST",
         "scheme": "http", "path": path, "raw_path": path.encode(), "query_string": b"",
-        "root_path": "", "headers": [(b"content-length", str(len(body)).encode())],
+        "root_path": "", "headers": [(b"host", b"127.0.0.1"), (b"content-length", length)],
         "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 2),
     }  # fmt: skip
     await app(scope, receive, send)
@@ -233,7 +272,21 @@ async def _asked(app: FastAPI, path: str, body: bytes) -> tuple[int, bytes]:
 
 def _resources() -> tuple[Resource, ...]:
     """Everything that is watched, by the registry."""
-    return DIALECTS.resources()
+    return READ.resources()
+
+
+def _examples() -> dict[str, Json]:
+    return {kind: _of_api(thing) for kind, thing in of_kinds().items()}
+
+
+def _unborn() -> Json:
+    """A pod that is placed as it is created: others of its group need not exist."""
+    said = asking(required=RACK) | {
+        "kueue.x-k8s.io/pod-group-fast-admission": "true",
+        "kueue.x-k8s.io/pod-group-total-count": "2",
+    }
+    (made,) = members("unborn", 1, annotations=said)
+    return made
 
 
 _SAID = asking(required=RACK) | {
@@ -268,6 +321,8 @@ def _object(each: Resource, member: Json) -> Json:
         return member
     if each.kind == "Node":
         return _of_api(node("fuzz", labels={BLOCK: "b9", RACK: "b9-r9"}, gpus=8))
+    if (thing := of_kinds().get(each.kind)) is not None:
+        return _of_api(thing)
     return _workload(each.kind, "v1")
 
 

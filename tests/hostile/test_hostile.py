@@ -9,7 +9,7 @@ import pytest
 
 from tests.hostile.__main__ import played, problem_of
 from tests.hostile.mutations import Mutation, drawn, smallest
-from tests.hostile.rig import Broken, Rig, targets
+from tests.hostile.rig import REVIEWS, SIMULATE, Broken, Rig, targets
 
 TARGETS = list(targets())
 SEEDS = 4
@@ -31,7 +31,9 @@ async def test_the_input_that_is_mutated_is_a_valid_one(target):
     assert await problem_of(rig, [(target, Mutation(()))], settles=True) == ""
     if not target.name.startswith("/"):
         assert rig.taken_of(target.name, body).uid
-    elif target.name in ("/mutate", "/validate"):
+    elif target.name == SIMULATE:
+        assert "gangs" in json.loads(await rig.answer(target.name, body))
+    elif target.name in REVIEWS:
         answer = json.loads(await rig.answer(target.name, body))
         assert answer["response"]["allowed"] is True
     else:
