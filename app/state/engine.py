@@ -481,6 +481,7 @@ class Engine(EngineParts):
         self.books.refresh()
         self.budget.begin()
         self.device_parts.catch_up()
+        self.usual_requests.catch_up(len(self.books.axis))
         for step in (
             self.roll_calls.review_all,
             self.permit.expire,

@@ -108,7 +108,7 @@ class EngineParts:
         self.assumed_pods = AssumedPods(self.books, self.nominations)
         self.rejected_pods = RejectedPods(self.books)
         self.unseen = UnseenPods()
-        self.usual_requests = UsualRequests()
+        self.usual_requests = UsualRequests(self.books.largest)
         self.arrivals = Arrivals(min(EARLY_SECONDS, self.settings.gang_bind_seconds))
         self.topologies = Topologies(self.settings, self.books, self.dialects)
         self.domain_statuses = DomainStatuses(self.dialects, self.objects, self.topologies)

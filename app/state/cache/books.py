@@ -344,6 +344,11 @@ class Books:
             for level, domain in zip(each.levels, each.values(node), strict=False)
         }
 
+    def largest(self) -> Mapping[str, int]:
+        """The most that one node has of each resource."""
+        allocatable = self.topologies[ALL_NODES].capacity.allocatable
+        return dict(zip(self.axis.names, allocatable.max(axis=1, initial=0).tolist(), strict=False))
+
     @property
     def snapshot(self) -> Snapshot:
         """All nodes, and what they are in beside what their labels say, as it is now."""

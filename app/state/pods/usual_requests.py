@@ -5,12 +5,14 @@
 
 Every namespace has the same say at most, however many pods it starts and whatever these request;
 it is MOST_WEIGHT, and few pods have as much as they are. Only pods that run count: what waits for
-ever is nobody's usual request. After a restart the list of pods tells of those that run.
+ever is nobody's usual request, nor is what no node has, though a pod that names its node says it.
+After a restart the list of pods tells of those that run.
 """
 
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from heapq import nlargest
 
@@ -34,11 +36,14 @@ def is_device(resource: str) -> bool:
 class UsualRequests:
     """Counts requests by namespace. A function of the pods counted, in their order."""
 
+    largest: Callable[[], Mapping[str, int]]
+    """The most that one node has of each resource."""
     usual: tuple[tuple[Amounts, int], ...] = ()
     """With weights, those that ask for the most devices together first; replaced, not changed."""
     _weights: OrderedDict[str, Counter[Amounts]] = field(default_factory=OrderedDict)
     _counted: int = 0
     _anew_at: int = 1  # so many counted
+    _resources: int = 0  # that nodes had when `usual` was found
 
     def __len__(self) -> int:
         return sum(map(len, self._weights.values()))
@@ -55,12 +60,24 @@ class UsualRequests:
         self._counted += 1
         if self._counted >= self._anew_at:
             self._anew_at = self._counted + min(self._counted, ANEW_AFTER)
-            self.usual = self._most_usual()
+            self._choose()
 
-    def _most_usual(self) -> tuple[tuple[Amounts, int], ...]:
+    def catch_up(self, resources: int) -> None:
+        """Follow nodes that have resources which none had before; `resources`: how many."""
+        if self._weights and resources != self._resources:
+            self._choose()
+
+    def _choose(self) -> None:
+        largest = self.largest()
+        self._resources = len(largest)
+        self.usual = self._most_usual(largest)
+
+    def _most_usual(self, largest: Mapping[str, int]) -> tuple[tuple[Amounts, int], ...]:
         together: Counter[Amounts] = Counter()
         for weights in self._weights.values():
-            together.update(weights)
+            together.update(
+                {request: pods for request, pods in weights.items() if _is_had(request, largest)}
+            )
         asked: Counter[str] = Counter()
         for request, pods in together.items():
             asked.update({name: amount * pods for name, amount in _devices(request)})
@@ -74,6 +91,11 @@ class UsualRequests:
 
 def _devices(request: Amounts) -> list[tuple[str, int]]:
     return [(name, amount) for name, amount in request if amount and is_device(name)]
+
+
+def _is_had(request: Amounts, largest: Mapping[str, int]) -> bool:
+    """Whether a node may have room for it: none need have as much of everything."""
+    return all(amount <= largest.get(name, 0) for name, amount in request)
 
 
 def _count(weights: Counter[Amounts], request: Amounts) -> None:

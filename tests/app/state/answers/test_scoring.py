@@ -12,7 +12,7 @@ from app.state.journal.replay import replay
 from tests.app.dialects.volcano.objects import by_labels, exact, record
 from tests.app.state.journal.test_journal import RecordedWorld
 from tests.app.state.world import LISTED, Names, World, members
-from tests.records import BLOCK, RACK, node, pod, topology
+from tests.records import BLOCK, GPU, RACK, node, pod, topology
 
 KINDS = (*LISTED, "HyperNode")
 TIER = "topology.volcano.sh/tier-{}".format
@@ -259,3 +259,35 @@ def test_a_journal_plays_the_same_scores_again():
     world.delete(world.pods["uid-p0"])
     assert any(scores(world, gpus=3).values())
     assert list(replay(world.lines)) == []
+
+
+@pytest.mark.parametrize(
+    "made_up",
+    [
+        pytest.param(lambda at: ((GPU, 2**40 + at), ("pods", 1)), id="amounts"),
+        pytest.param(lambda at: (("cpu", 2**40 + at), (GPU, 8), ("pods", 1)), id="cores"),
+    ],
+)
+def test_pods_that_no_node_has_room_for_do_not_decide_where_others_go(made_up):
+    """A tenant may name the node in his pods, which count as bound until its kubelet fails them."""
+    pods = [running("a", "n0", gpus=4), running("b", "n2", gpus=5)]
+    world = labelled(*pods, running("c", "n1", gpus=8), running("d", "n3", gpus=8))
+    world.put(*(node(f"b0/r1/n{at}") for at in (4, 5, 6)))
+    before = scores(world, gpus=1)
+    bound = pod("made-up", on="n3")
+    made = [
+        replace(bound, uid=f"made-up-{at}", namespace="hostile", request=made_up(at))
+        for at in range(200)
+    ]
+    world.put(*made)
+    world.delete(*made)
+    assert scores(world, gpus=1) == before
+
+
+def test_usual_requests_are_known_once_the_nodes_are_that_were_listed_after_the_pods():
+    pods = [running("a", "n0", gpus=4), running("b", "n2", gpus=5), running("c", "n1", gpus=4)]
+    world = World(fewest_fragments=True)
+    world.apply(Listed("Pod", tuple(pods)))
+    world.apply(Listed("Node", tuple(node(path) for path in LABELLED)))
+    world.tick()
+    assert scores(world, gpus=1) == scores(labelled(*pods), gpus=1)

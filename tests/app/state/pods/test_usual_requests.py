@@ -18,9 +18,14 @@ def asks(gpus: int, cpu: int = 1_000):
     return (("cpu", cpu), (GPU, gpus), ("pods", 1))
 
 
+def largest() -> dict[str, int]:
+    """What nodes have, which is as much as the pods here request."""
+    return {"cpu": 10**6, GPU: 2**62, "pods": 110}
+
+
 def noted(*pods, times: int = 1) -> UsualRequests:
     """After (namespace, request) pairs, so often, and so many more that all of them are counted."""
-    usual = UsualRequests()
+    usual = UsualRequests(largest)
     for namespace, request in pods * times:
         usual.note(namespace, request)
     return usual
@@ -87,9 +92,30 @@ def test_requests_of_many_resources_are_not_kept():
 
 
 def test_so_many_namespaces_are_kept_and_the_idlest_goes_first():
-    usual = UsualRequests()
+    usual = UsualRequests(largest)
     for number in range(3 * MOST_NAMESPACES):
         usual.note("often", asks(8))
         usual.note(f"ns{number}", asks(1, cpu=number))
     assert len(usual) == MOST_NAMESPACES
     assert weights(usual)[asks(8)] > MOST_NAMESPACES
+
+
+def test_what_no_node_has_takes_no_place_of_what_pods_request():
+    has = {"cpu": 64_000, GPU: 8, "pods": 110}
+    usual = UsualRequests(lambda: has)
+    for _ in range(ANEW_AFTER):
+        usual.note("honest", asks(8))
+    for number in range(2 * MOST_USUAL):
+        usual.note("hostile", ((f"example.com/device-{number}", 1), ("pods", 1)))
+        usual.note("hostile", asks(9 + number))
+    assert weights(usual) == {asks(8): ANEW_AFTER}
+
+
+def test_requests_are_usual_once_nodes_have_what_they_name():
+    has = {"cpu": 64_000, "pods": 110}
+    usual = UsualRequests(lambda: has)
+    usual.note("a", asks(8))
+    assert weights(usual) == {}
+    has[GPU] = 8
+    usual.catch_up(len(has))
+    assert weights(usual) == {asks(8): 1}
