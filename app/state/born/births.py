@@ -7,14 +7,16 @@
 
 The pod has no uid and no name yet, and may never exist: it may be a dry run, or be refused by a
 quota. So an answer takes nothing but a place for each pod, which ends `born_seconds` after the last
-of the gang's pods has come. A gang that was not whole by then is not born in place again for a
-while, nor is one that was given back (`giving_back.py`).
+of the gang's pods has come. Who asks may name any namespace: of gangs none of whose pods has come,
+those of all other namespaces together hold no more than one may. A gang that was not whole in time
+is not born in place again for a while, nor is one that was given back (`giving_back.py`).
 """
 
 from __future__ import annotations
 
 import math
 from collections import OrderedDict
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
@@ -36,6 +38,7 @@ from app.state.reserve import placeholders
 from app.state.reserve.plans import Plans
 from app.state.reserve.reservations import Reservations
 from app.state.settings import EngineSettings
+from app.state.turns.budget import GANG, POD
 from app.state.turns.queue import Queue
 
 FAILED_SECONDS = 300.0  # before a gang that was not whole in time may be born in place again
@@ -126,9 +129,12 @@ class Births:
         if not gang.membership.is_complete:
             return None  # it is mistaken
         placeholders.foresee(gang, founder, now, self.reservations.most_absent(gang))
+        self.queue.budget.spend(key.namespace, GANG + POD * len(gang.placeholders))
         if len(gang.placeholders) != spec.pods:
             return None  # of some it is not known what they are like, or they are too many
-        if self.absent_pods.refusal(gang, list(gang.placeholders)) is not None:
+        if self.absent_pods.why_not(gang, list(gang.placeholders)) is not None:
+            return None
+        if not self.absent_pods.are_few(self._unseen_beside(key.namespace)):
             return None
         self.planner.refresh()
         members = tuple(each.member for each in gang.placeholders.values())
@@ -144,6 +150,16 @@ class Births:
         room = self.settings.narrow_nodes - len(self._planned(gang, founder))
         gang.birth.beside = self.planner.beside(gang, founder, node, room)
         return gang
+
+    def _unseen_beside(self, namespace: str) -> Collection[GangKey]:
+        """The gangs of other namespaces of which the watch has shown no pod."""
+        others = (self.gangs.by_key.get(key) for key in self._open if key.namespace != namespace)
+        return {
+            gang.key
+            for gang in others
+            if gang is not None and gang.birth is not None and not gang.birth.most_present
+            if all(uid in self.unseen for uid in gang.members)
+        }
 
     def _may_narrow(self, gang: Gang, found: Plan) -> bool:
         """Whether no pods that are alike have places on more nodes than a pod is narrowed to."""

@@ -144,12 +144,21 @@ class AbsentPods:
         return namespace in self._refused
 
     def refusal(self, gang: Gang, uids: Collection[str]) -> AbsentRefusal | None:
-        """Why the namespace may not have places held for these placeholders as well."""
+        """Why the namespace may not have places held for these placeholders as well.
+
+        The gang is to be told when it may.
+        """
+        found = self.why_not(gang, uids)
+        if found is not None:
+            self._refused.add(gang.key.namespace)
+        return found
+
+    def why_not(self, gang: Gang, uids: Collection[str]) -> AbsentRefusal | None:
+        """The same of a gang that does not wait for an answer."""
         namespace = gang.key.namespace
         if pods := gang.absent.too_many:
             if pods > self.most_pods(namespace):
                 return self._too_many(namespace, pods)
-            self._refused.add(namespace)
             most = self._most_awaited(namespace)
             others = self._awaited_in[namespace] - self._awaited.get(gang.key, 0)
             return TooManyAwaited(namespace, pods, others, most)
@@ -161,7 +170,6 @@ class AbsentPods:
         for (_, request), pods in places.items():
             wanted.update({resource: amount * pods for resource, amount in request})
         if beyond := self._beyond_quota(namespace, wanted, len(uids)):
-            self._refused.add(namespace)
             return beyond
         if self.allows(namespace, wanted):
             return None
@@ -175,6 +183,15 @@ class AbsentPods:
             or share == 1.0
             or all(amount <= share * self._in_cluster(each) for each, amount in wanted.items())
         )
+
+    def are_few(self, gangs: Collection[GangKey]) -> bool:
+        """Whether these gangs hold no more together than one namespace may that has no number."""
+        taken = Counter[str]()
+        for namespace in {key.namespace for key in gangs}:
+            for (key, request), pods in self._of_namespace.get(namespace, {}).items():
+                if key in gangs:
+                    taken.update({resource: amount * pods for resource, amount in request})
+        return self.allows("", taken)
 
     def fullest(self) -> float:
         """The highest share of its bound that a namespace has held: 1.0 is all it may have."""
@@ -224,7 +241,6 @@ class AbsentPods:
         return max(MOST_AWAITED, self.most_pods(namespace))
 
     def _too_many(self, namespace: str, pods: int) -> TooManyAbsent:
-        self._refused.add(namespace)
         most, share = self._bound(namespace)
         if share and pods > (bound := self.most_pods(namespace)) >= MOST_IN_SHARE:
             return TooManyAbsent(namespace, pods, bound, 0.0)

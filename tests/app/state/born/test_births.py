@@ -6,10 +6,14 @@ import msgspec
 import pytest
 
 from app.dialects import corral
+from app.dialects.quota.dialect import QuotaRecord
+from app.kube.core.objects import PodRecord
 from app.state.effects import Mark
 from app.state.filter_result import Pinned, Rejected
+from app.state.turns.budget import POD
 from tests.app.state.born.nursery import fast, nursery, rack, train
 from tests.app.state.world import members
+from tests.records import RACK, group, pod
 
 
 def test_the_first_pod_of_a_job_is_narrowed_to_the_nodes_of_its_gang_and_to_racks_beside():
@@ -297,3 +301,38 @@ def test_no_node_is_asked_for_before_all_pods_of_the_gang_are_there():
     for _ in range(20):
         world.tick(1.0)
     assert {each.name for each in world.told(Mark)} == {each.name for each in pods[1:]}
+
+
+def stranger(namespace: str, pods: int = 4) -> PodRecord:
+    """A pod whose group says all there is to know, in a namespace that need not exist."""
+    (first, *_) = fast([pod("g-0", annotations=group("g", pods, required=RACK))])
+    return msgspec.structs.replace(first, namespace=namespace)
+
+
+def test_pods_that_never_come_hold_little_whatever_namespaces_they_are_said_to_be_of():
+    """The webhook may be asked by whoever reaches its port."""
+    nodes = [each for number in range(20) for each in rack(number)]
+    bound = {"absent_pods_per_namespace": 4, "absent_share_per_namespace": 0.05}
+    world = nursery(nodes, [], **bound)
+    for number in range(20):
+        world.asked(stranger(f"made-up-{number}"))
+        world.tick()
+    assert len(world.held) == 8, "one namespace's share, and another's beside it"
+
+    shown = world.created(stranger("made-up-0"))
+    world.put(shown)
+    assert world.asked(stranger("another")) is not None, "what has come is not counted"
+
+
+def test_a_gang_that_is_refused_its_places_has_been_work_for_the_tick():
+    jobs, pods = train()
+    world = nursery(rack(0), jobs, absent_pods_per_namespace=3, absent_share_per_namespace=0.0)
+    assert world.asked(pods[0]) is None
+    assert world.engine.budget.spent_by("default") >= len(pods) * POD
+
+
+def test_nothing_is_remembered_of_a_namespace_whose_gang_was_refused_its_places():
+    world = nursery(rack(0), [], absent_pods_per_namespace=3, absent_share_per_namespace=0.0)
+    assert world.asked(stranger("default")) is None
+    allowance = QuotaRecord("ResourceQuota", "default", "q", "uid-q", "", (("pods", 100, 0),))
+    assert not world.engine.absent_pods.put_object(allowance), "no gang waits for it"
