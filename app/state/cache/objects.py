@@ -22,6 +22,7 @@ from app.state.cache.kept_keys import KeptKeys, Lacking
 
 MOST_INSIDE = 512  # objects of one gang that are read; a vocabulary refuses fewer
 MOST_AROUND = 16  # keys around an object; the same
+MOST_KNOWN = 64  # gangs whose objects are known without a walk, until one changes
 
 
 @dataclass(slots=True)
@@ -36,6 +37,8 @@ class Objects:
     by_gang: dict[GangKey, dict[str, None]] = field(default_factory=dict)
     inside: dict[GangKey, dict[str, None]] = field(default_factory=dict)
     _nests: bool = field(init=False)
+    _known: dict[GangKey, Sequence[ObjectRecord]] = field(default_factory=dict)
+    """What `of` has found of what others are inside: each of its pods that comes asks again."""
 
     def __post_init__(self) -> None:
         self.names_keys = self.dialects.names_keys
@@ -43,12 +46,21 @@ class Objects:
 
     def of(self, key: GangKey) -> Collection[ObjectRecord]:
         """The objects that concern a gang, those inside others after them: MOST_INSIDE at most."""
-        found = dict.fromkeys(self.by_gang.get(key, ()))
-        if key in self.inside:
-            for each in self.within(key):
-                if len(found) >= MOST_INSIDE:
-                    break
-                found.update(dict.fromkeys(self.by_gang.get(each, ())))
+        if key not in self.inside:
+            return self.named(key)
+        known = self._known.get(key)
+        if known is None:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            known = self._known[key] = self._of(key)
+        return known
+
+    def _of(self, key: GangKey) -> Sequence[ObjectRecord]:
+        found: dict[str, None] = {}
+        for each in self.within(key):
+            if len(found) >= MOST_INSIDE:
+                break
+            found.update(dict.fromkeys(self.by_gang.get(each, ())))
         return [self.by_uid[uid] for uid in found]
 
     def named(self, key: GangKey) -> Collection[ObjectRecord]:
@@ -65,14 +77,15 @@ class Objects:
         return list(found)
 
     def within(self, key: GangKey) -> Iterator[GangKey]:
-        """This key, and those of all objects inside, at any depth."""
-        found, waiting = {key}, deque((key,))
+        """This key, and those of all objects inside, as deep as `around` looks the other way."""
+        found, waiting = {key}, deque(((key, 0),))
         while waiting:
-            yield (each := waiting.popleft())
-            for uid in self.inside.get(each, ()):
+            each, depth = waiting.popleft()
+            yield each
+            for uid in self.inside.get(each, ()) if depth < MOST_AROUND else ():
                 inner = set(self.dialects.keys_of(self.by_uid[uid])) - found
                 found |= inner
-                waiting.extend(sorted(inner, key=str))
+                waiting.extend((one, depth + 1) for one in sorted(inner, key=str))
 
     def _parent(self, key: GangKey) -> GangKey | None:
         if not self._nests:
@@ -111,6 +124,7 @@ class Objects:
     def put(self, record: ObjectRecord) -> Iterator[GangKey]:
         """Add or replace an object: the gangs that it concerns or did, none if nothing changed."""
         before = self.by_uid.get(record.uid)
+        self._known.clear()
         self.by_uid[record.uid] = record  # a status that is written names its version
         if before is not None and before == msgspec.structs.replace(record, version=before.version):
             return  # most events of a Job are news of its status, which does not concern its gang
@@ -136,6 +150,7 @@ class Objects:
     def drop(self, uid: str) -> Collection[GangKey]:
         """Forget an object that is gone: the gangs that it concerned."""
         record = self.by_uid.pop(uid, None)
+        self._known.clear()
         if self.names_keys:
             self.kept_keys.drop(uid)
         if record is None:

@@ -11,7 +11,7 @@ from app.dialects.spec import GangKey
 from app.dialects.workloads import WorkloadRecord
 from app.dialects.workloads.leader_worker_set import decode_leader_worker_set
 from app.kube.core.cached import weight
-from app.state.cache.objects import MOST_INSIDE
+from app.state.cache.objects import MOST_AROUND, MOST_INSIDE
 from tests.app.dialects.native.composites import composite, inner, root
 from tests.app.state.world import World, four_racks
 from tests.records import RACK
@@ -112,3 +112,27 @@ def test_a_small_object_of_countless_groups_takes_little_memory():
     world = World(four_racks())
     world.put(record)
     assert weight(world.engine.objects.by_gang, 2**30) < 2**20
+
+
+def test_what_is_far_outside_is_not_looked_for_in_objects_far_inside_it():
+    """A look down a chain of thousands for each one of them is one for each pair of them."""
+    chain = [composite(f"c{at}", 1, inside=f"c{at + 1}") for at in range(3 * MOST_AROUND)]
+    objects = nested(*chain)
+    outermost = root(f"c{len(chain)}")
+    found = list(objects.within(outermost))
+    assert len(found) == MOST_AROUND + 1
+    assert outermost in objects.around(found[-1])
+
+
+def test_objects_inside_one_are_walked_through_once_for_all_pods_that_ask():
+    objects = nested(composite("all", 1), *(inner(f"g{at}", 1) for at in range(9)))
+    found = objects.of(root())
+    assert objects.of(root()) is found
+    objects.drop(inner("g3", 1).uid)
+    assert len(objects.of(root())) == len(found) - 1
+    changed = msgspec.structs.replace(inner("g4", 2), version="2")
+    assert set(objects.put(changed))
+    assert changed in objects.of(root())
+    newer = msgspec.structs.replace(changed, version="3")
+    assert not list(objects.put(newer)), "news of its status alone"
+    assert newer in objects.of(root())
