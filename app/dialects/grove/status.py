@@ -103,7 +103,8 @@ def _conditions(gang: PodGangRecord, phase: str, view: GangView) -> list[dict[st
             }
     if not found:
         return None
-    return [*(each for each in gang.conditions if each.get("type") not in found), *found.values()]
+    others = (each for each in gang.conditions if str(each.get("type")) not in found)
+    return [*others, *found.values()]
 
 
 def _said(

@@ -227,3 +227,12 @@ def test_pods_that_are_missing_are_no_condition_unless_none_that_come_would_help
     patch = written(gathers, least=-1)
     assert patch is not None
     assert patch.status == {"conditions": [condition(message="not valid")]}
+
+
+@pytest.mark.parametrize("kind", [{"a": 1}, ["Scheduled"], 5, None])
+def test_a_condition_of_no_known_type_is_left_as_it_is(kind: object) -> None:
+    """A definition without a schema lets anything be stored."""
+    other = condition(type=kind)
+    patch = written(WAITS, other)
+    assert patch is not None
+    assert patch.status["conditions"] == [other, condition()]
