@@ -43,7 +43,7 @@ class UsualRequests:
     _weights: OrderedDict[str, Counter[Amounts]] = field(default_factory=OrderedDict)
     _counted: int = 0
     _anew_at: int = 1  # so many counted
-    _resources: int = 0  # that nodes had when `usual` was found
+    _resources: int = 0  # that nodes had when that was looked at last
 
     def __len__(self) -> int:
         return sum(map(len, self._weights.values()))
@@ -65,12 +65,11 @@ class UsualRequests:
     def catch_up(self, resources: int) -> None:
         """Follow nodes that have resources which none had before; `resources`: how many."""
         if self._weights and resources != self._resources:
+            self._resources = resources
             self._choose()
 
     def _choose(self) -> None:
-        largest = self.largest()
-        self._resources = len(largest)
-        self.usual = self._most_usual(largest)
+        self.usual = self._most_usual(self.largest())
 
     def _most_usual(self, largest: Mapping[str, int]) -> tuple[tuple[Amounts, int], ...]:
         together: Counter[Amounts] = Counter()
