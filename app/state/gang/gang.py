@@ -33,6 +33,7 @@ from app.state.gang.parts import (
     BackOff,
     Binding,
     Birth,
+    FailedNode,
     HeldPlan,
     Milestones,
     NodeAsk,
@@ -92,8 +93,8 @@ class Gang:
     placeholders: dict[str, Placeholder] = field(default_factory=dict)  # by a uid of ours
     placeholders_made: int = 0
     absent: Absent = field(default_factory=Absent)
-    failed_nodes: dict[str, None] = field(default_factory=dict)
-    """Nodes that failed under its members, until it has all its pods again."""
+    failed_nodes: dict[str, FailedNode] = field(default_factory=dict)
+    """By name those that failed under its members, until it has all its pods again."""
     preempted: Member | None = None  # the last that ended for another pod since the roll call …
     is_preempted_unseen: bool = False  # … and nothing was known of it before
     ending: str = ""  # why its running pods are evicted, until the last of them ends

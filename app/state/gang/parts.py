@@ -12,6 +12,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from functools import partial
 
+from app.dialects.spec import GangSpec
 from app.state.gang.membership import Member
 from app.state.gang.reasons import Reason
 from topology.model.answer import NoFit
@@ -45,6 +46,14 @@ class Placeholder:
     def is_to_come(self) -> bool:
         """Whether it stands for a pod that has not existed yet, or may not start yet."""
         return not self.instead_of and not self.is_spare
+
+
+@dataclass(frozen=True, slots=True)
+class FailedNode:
+    """What a gang had when a node failed under it."""
+
+    pods: int = 0  # with a node, and those that had done their work
+    spec: GangSpec | None = None  # what it was declared to be; None: not all of it was known yet
 
 
 @dataclass(slots=True)

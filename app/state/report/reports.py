@@ -28,6 +28,7 @@ from app.state.effects import (
 )
 from app.state.gang import minimum
 from app.state.gang.gang import PLANNABLE, Gang, Phase
+from app.state.gang.lost_nodes import lacks_lost_pods
 from app.state.gang.membership import Member
 from app.state.gang.parts import Attempt
 from app.state.gang.reasons import Reason
@@ -359,14 +360,14 @@ class Reports:
     def _fails_fast(self, gang: Gang, now: float) -> bool:
         """Whether a gang is evicted if a search for it finds no place.
 
-        Only where a node has failed: pods that it lacks for another reason may come or fit again,
-        and a gang that has all it needs has lost nothing.
+        Only for pods that it lost with a node: those that it lacks for another reason may come or
+        fit again, and a gang that has all it needs has lost nothing.
         Source: Kueue's documentation, "Feature Gate Interaction Matrix".
         """
         is_set = self.settings.fail_fast and self.settings.replace_failed_nodes
         if now < gang.reporting.evicted_at + EVICT_AGAIN_SECONDS:
             return False
-        return bool(is_set and gang.failed_nodes and gang.membership.bound and gang.is_short)
+        return bool(is_set and gang.membership.bound) and lacks_lost_pods(gang)
 
     def ends_whole(self, gang: Gang, now: float) -> None:
         """Evict the running pods of a gang of which one goes for a pod of higher priority."""

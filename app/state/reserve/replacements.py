@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from app.state.cache.books import Books, is_open
 from app.state.cache.eligibility import may_stay
+from app.state.gang import lost_nodes
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
 from app.state.gang.membership import Member
@@ -40,7 +41,7 @@ class Replacements:
         if lost.pod.node and self._has_failed(lost):
             is_gone = lost.pod.node not in self.books.nodes
             if is_gone or self.settings.replace_on_pod_termination:
-                self.note_failure(gang, lost.pod.node)
+                self.note_failure(gang, lost.pod.node, lost)
         if gang.ending:
             return
         until = now + self.settings.owed_seconds
@@ -99,9 +100,11 @@ class Replacements:
         node = self.books.nodes.get(member.pod.node)
         return node is None or not is_open(node) or not may_stay(node, member.shape)
 
-    def note_failure(self, gang: Gang, node: str) -> None:
-        """Note that a node has failed under members of a gang."""
-        gang.failed_nodes[node] = None
+    def note_failure(self, gang: Gang, node: str, lost: Member | None = None) -> None:
+        """Note that a node has failed under members of a gang; `lost`: one of them, gone by now."""
+        if node not in gang.failed_nodes:
+            is_known = self.planner.is_ready
+            gang.failed_nodes[node] = lost_nodes.had(gang, lost, is_known=is_known)
 
     def end_failure(self, gang: Gang, node: str) -> None:
         """Note that a node is back."""

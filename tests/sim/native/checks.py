@@ -58,19 +58,10 @@ class NativeChecks:
     hits: Hits
 
     def taken(self, corral: Corral, subject: Subject, effects: Sequence[Effect]) -> None:
-        """N3. Raises: Violation.
-
-        With `fail_fast` a gang of which a node has failed goes when a search finds no other one,
-        and a change may be what it is searched for.
-        """
+        """N3. Raises: Violation."""
         record: Any = getattr(subject, "record", None)
         if getattr(record, "kind", "") == NATIVE_GROUP:
-            life = life_of(corral)
-            gone = [
-                each
-                for each in gone_by(life, effects)
-                if not (life.engine.settings.fail_fast and _has_failed(life, each.uid))
-            ]
+            gone = gone_by(life_of(corral), effects)
             require(not gone, f"N3: PodGroup {record.name} changes, and {gone}")
 
     def decided(self, corral: Corral, effects: Sequence[Effect]) -> None:
@@ -168,9 +159,3 @@ def domain_of(node: NodeRecord, key: str) -> str:
     if not key:
         return ""
     return domain(node, key) if key in (BLOCK, RACK) else node.labels[HOST]
-
-
-def _has_failed(life: Life, uid: str) -> bool:
-    """Whether a node has failed under the gang of a pod."""
-    gang = life.engine.gangs.of_pod(uid)
-    return gang is not None and bool(gang.failed_nodes)

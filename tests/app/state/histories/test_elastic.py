@@ -157,6 +157,22 @@ def test_fail_fast_evicts_a_gang_that_lost_what_it_needs():
         assert {effect.name for effect in each.told(Evict)} == {"c-w-1", "c-w-2"}
 
 
+def test_fail_fast_does_not_evict_a_gang_that_needs_more_than_when_its_node_failed():
+    roots = {"c": crew(4, 2)}
+    world = CrewWorld(roots, rack(0, 3), hands("c", "w", 4), fail_fast=True)
+    finish(world)
+    lost = next(each for each in world.pods.values() if each.node)
+    world.delete(node(f"b0/r0/{lost.node}"))
+    world.delete(lost)
+    roots["c"] = crew(4, 3)
+    for each in world.pods.values():  # so that the gang is looked at again
+        world.put(msgspec.structs.replace(each, labels={**each.labels, "x": "y"}, version="9"))
+    for _ in range(10):
+        world.tick(1.0)
+    assert any("runs without" in sentence for sentence in world.reports)
+    assert world.told(Evict) == []
+
+
 def test_a_leaf_of_which_nothing_is_needed_never_blocks_the_others():
     root = GroupSpec("c", (LeafSpec("w", 2, IN_A_RACK), LeafSpec("x", 2, IN_A_RACK, needed=0)))
     pods = [*hands("c", "w", 2), *hands("c", "x", 2, gpus=4)]

@@ -156,6 +156,56 @@ def test_with_fail_fast_more_pods_than_there_is_room_for_evict_nobody():
     assert any("runs without 1 of its pods" in sentence for sentence in world.reports)
 
 
+def job_of_three():
+    """A Job that runs on three of the four nodes of its rack."""
+    pods = job_pods("train", 3, **{REQUIRED: RACK})
+    world = World(four_racks(), pods, [job("train", 3)], fail_fast=True)
+    assert len(world.schedule(*pods)) == 3
+    return world
+
+
+def declare(world, pods):
+    """The Job is to have so many pods."""
+    world.put(msgspec.structs.replace(job("train", pods), version="2"))
+
+
+def make(world, *numbers):
+    """The Job makes pods."""
+    every = job_pods("train", max(numbers) + 1, **{REQUIRED: RACK})
+    world.put(*(every[number] for number in numbers))
+
+
+def lose(world, name):
+    """A node fails under a pod, and the pod is gone."""
+    lost = world.pods[f"uid-{name}"]
+    remove(world, lost.node)
+    world.delete(lost)
+    world.tick()
+
+
+@pytest.mark.parametrize("first", ["raised", "lost"])
+def test_with_fail_fast_a_raise_evicts_nobody_where_the_lost_pod_has_another_node(first):
+    world = job_of_three()
+    for step in (first, "lost" if first == "raised" else "raised"):
+        if step == "raised":
+            declare(world, 4)
+        else:
+            lose(world, "train-1")
+    assert len(world.held) == 1
+    make(world, 3, 4)
+    assert never_evicted(world, 10)
+    assert any("runs without 1 of its pods" in sentence for sentence in world.reports)
+
+
+def test_with_fail_fast_a_second_loss_evicts_after_a_raise_too():
+    world = job_of_three()
+    lose(world, "train-1")
+    declare(world, 4)
+    make(world, 3, 4)
+    lose(world, "train-2")
+    assert {effect.name for effect in world.told(Evict)} - {"train-2"} == {"train-0"}
+
+
 def test_with_fail_fast_a_replacement_that_selects_no_node_evicts_nobody():
     world = running(fail_fast=True)
     fail(world)
