@@ -297,6 +297,13 @@ class Dialect:
         """What the pods of a namespace may request in all, if an object says so."""
         return None
 
+    def ends_with_a_pod(self, record: ObjectRecord, owner: ObjectRecord | None) -> bool:
+        """Whether a controller gives up for good when one more of its pods is evicted.
+
+        `owner`: what controls this controller, if the watch shows that.
+        """
+        return False
+
     def budget(self, record: ObjectRecord) -> DisruptionBudget | None:
         """How many pods of a namespace may be evicted, if an object says so."""
         return None

@@ -267,6 +267,10 @@ class Dialects:
         """What the pods of a namespace may request in all, if an object says so."""
         return next((found for each in self.each if (found := each.allowance(record))), None)
 
+    def ends_with_a_pod(self, record: ObjectRecord, owner: ObjectRecord | None = None) -> bool:
+        """Whether a controller gives up for good when one more of its pods is evicted."""
+        return any(each.ends_with_a_pod(record, owner) for each in self.each)
+
     def budget(self, record: ObjectRecord) -> DisruptionBudget | None:
         """How many pods of a namespace may be evicted, if an object says so."""
         return next((found for each in self.each if (found := each.budget(record))), None)

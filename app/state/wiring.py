@@ -250,6 +250,7 @@ class EngineParts:
             self.settings,
             self.books,
             self.budgets,
+            self.objects,
             self.occupants,
             self.grants,
             self.gangs,

@@ -33,6 +33,7 @@ from app.dialects.spec import (
     ends_together,
 )
 from app.dialects.workloads import TemplatePlace, WorkloadRecord
+from app.dialects.workloads.record import ends_with_a_pod
 from app.kube.core.decode import Keep
 from app.kube.core.objects import ObjectRecord, PodRecord
 from app.kube.watch.resource import Resource
@@ -107,6 +108,9 @@ class KueueDialect(Dialect):
         if spec is None:
             return None
         return _with_lifecycle(_together(spec, objects, said), said)
+
+    def ends_with_a_pod(self, record: ObjectRecord, owner: ObjectRecord | None) -> bool:
+        return isinstance(record, WorkloadRecord) and ends_with_a_pod(record, owner)
 
     def awaited(self, key: GangKey) -> str:
         if key.source == pod_groups.SOURCE:

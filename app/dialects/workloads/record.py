@@ -72,6 +72,15 @@ class WorkloadRecord(ObjectRecord, frozen=True, gc=False):
         return not scheduler or any(is_named(each.scheduler, scheduler) for each in self.templates)
 
 
+def ends_with_a_pod(record: WorkloadRecord, owner: ObjectRecord | None) -> bool:
+    """Whether a workload gives up for good when one more of its pods is evicted.
+
+    Not where the workload that owns it makes it anew then.
+    """
+    may_restart = isinstance(owner, WorkloadRecord) and owner.restarts_left > 0
+    return record.failures_left == 0 and not (record.is_finished or may_restart)
+
+
 def record_of(
     kind: str,
     written: wire.Metadata | None,

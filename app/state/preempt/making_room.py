@@ -19,6 +19,7 @@ from app.dialects.spec import GangKey
 from app.fair_queue import FairQueue
 from app.state.cache.books import Books, Snapshot
 from app.state.cache.budgets import Budgets
+from app.state.cache.objects import Objects
 from app.state.effects import RoomAnswer, SeekRoom
 from app.state.gang.gang import Gang, Phase
 from app.state.gang.gangs import Gangs
@@ -86,6 +87,7 @@ class MakingRoom:
     settings: EngineSettings
     books: Books
     budgets: Budgets
+    objects: Objects
     occupants: Occupants
     grants: Grants
     gangs: Gangs
@@ -234,6 +236,7 @@ class MakingRoom:
             self.settings.bare_victims,
             self.room_plans.left_alone.spared(now, newest),
             dict(self.books.held),
+            self.objects.ending_with_a_pod(),
         )
 
     def answered(self, key: GangKey, answer: RoomAnswer | None, seconds: float, now: float) -> None:

@@ -481,7 +481,7 @@ class RoomPlans:
         for uid in victim.uids:
             namespace, name = self._named(uid)
             if its is None:
-                sentence = messages.goes_for(namespace, name, victim.priority, *whose)
+                sentence = messages.goes_for(namespace, name, victim, *whose)
                 self.reports.goes_for(namespace, name, uid, sentence)
                 if owner := self.occupants.by_uid[uid].owner:
                     self.left_alone.note_evicted(owner, now)

@@ -100,6 +100,8 @@ class Standing:
     """Pods without a controller may go."""
     spared: Spared = NONE_SPARED
     held: Mapping[str, Booking] = field(default_factory=dict)
+    brittle: frozenset[str] = frozenset()
+    """Uids of controllers that give up for good when one more of their pods is evicted."""
     _vectors: dict[Amounts, Vector] = field(default_factory=dict)
 
     def ending(self) -> Iterator[Booking]:
@@ -140,7 +142,8 @@ class Standing:
                 continue
             if uid not in self.going and self._may_go(occupant):
                 alone = self._is_left_alone((uid,), occupant.owner)
-                yield Unit(occupant.priority, (uid,), is_left_alone=alone)
+                ends = occupant.owner in self.brittle
+                yield Unit(occupant.priority, (uid,), ends_for_good=ends, is_left_alone=alone)
 
     def _is_left_alone(self, uids: Sequence[str], whose: GangKey | str) -> bool:
         """Whether these pods of a gang, or of a controller, do not go for now."""

@@ -116,7 +116,7 @@ def room(key: GangKey, priority: int, answer: RoomAnswer, why_none: str) -> str:
     gangs = {0: "", 1: " of 1 gang"}.get(answer.gangs, f" of {answer.gangs} gangs")
     if answer.gangs and answer.gangs < answer.units:
         gangs = f", those{gangs} among them,"
-    named = f"{victims(answer)}{_gives_up(answer.ends_for_good)}"
+    named = f"{victims(answer)}{_gives_up(answer)}"
     if not why_none:
         return f"{whose} makes room{where}: evicts {pods}{gangs.rstrip(',')}: {named}"
     fewer = " or fewer" if answer.is_cut_short else ""
@@ -134,14 +134,18 @@ def victims(answer: RoomAnswer) -> str:
     return f"{names} and {others} more" if others else names
 
 
-def _gives_up(gangs: int) -> str:
-    """So many of the gangs that would go would not be started again."""
-    if not gangs:
+def _gives_up(answer: RoomAnswer) -> str:
+    """So many of those that would go would not be started again."""
+    ends = answer.ends_for_good
+    if not ends:
         return ""
-    owners, whose = (
-        ("owner of 1 gang", "its") if gangs == 1 else (f"owners of {gangs} gangs", "their")
-    )
-    return f"; the {owners} would count {whose} pods as failed and give up"
+    owners, whose, plural = ("owner", "its", "") if ends == 1 else ("owners", "their", "s")
+    whom, what = f"{ends} of these", f"{whose} pods"
+    if not answer.gangs:
+        whom, what = f"{ends} pod{plural}", "it" if ends == 1 else "them"
+    elif answer.gangs == answer.units:
+        whom = f"{ends} gang{plural}"
+    return f"; the {owners} of {whom} would count {what} as failed and give up"
 
 
 def gives_way_whole(key: GangKey, victim: RoomVictim, to: GangKey, priority: int) -> str:
@@ -155,11 +159,12 @@ def gives_way_whole(key: GangKey, victim: RoomVictim, to: GangKey, priority: int
     )
 
 
-def goes_for(namespace: str, name: str, its: int, to: GangKey, priority: int) -> str:
+def goes_for(namespace: str, name: str, victim: RoomVictim, to: GangKey, priority: int) -> str:
     """A pod goes for a waiting gang."""
+    end = ", and its owner gives up" if victim.ends_for_good else ""
     return (
-        f"pod {namespace}/{name} (priority {its}) gives way to gang {to} (priority {priority}):"
-        " it is evicted"
+        f"pod {namespace}/{name} (priority {victim.priority}) gives way to gang {to} (priority"
+        f" {priority}): it is evicted{end}"
     )
 
 

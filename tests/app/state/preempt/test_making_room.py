@@ -14,13 +14,14 @@ import pytest
 from msgspec.structs import replace
 
 from app.dialects.budgets.dialect import BudgetRecord
+from app.kube.core.objects import Owner
 from app.kube.watch.events import Listed
 from app.state.effects import EmitEvent, Evict, ReadAgain, RoomAnswer, SeekRoom
 from app.state.journal.record import Recorder
 from app.state.journal.replay import replay
 from tests.app.state.preemptor import rack
 from tests.app.state.world import LISTED, World, members
-from tests.records import PREFERRED, RACK, group, job_owner, node, pod
+from tests.records import PREFERRED, RACK, group, job, job_owner, node, pod
 
 OWNER = job_owner("owner")
 README = Path(__file__).parents[4] / "README.md"
@@ -268,6 +269,53 @@ def test_pods_that_kueue_keeps_the_quota_of_never_go_where_it_runs():
     kept = [replace(each, labels={"kueue.x-k8s.io/managed": "true"}) for each in gang("a", *N1)]
     assert Operated(rack(1, 4), kept, kueue_manages=True).answers[0].is_found is False
     assert Operated(rack(1, 4), kept).answers[0].is_found is True  # anybody may write a label
+
+
+# -- pods whose Job would fail for good ------------------------------------------------------------
+
+
+def jobs_of_one(failures_left, *, restarts_left=None):
+    """Four Jobs without a gang, of one JobSet each or of none, and the pod of each."""
+    sets, jobs, pods = [], [], []
+    for at, on in enumerate(N1):
+        said = replace(job(f"j{at}", 1), failures_left=failures_left)
+        if restarts_left is not None:
+            whole = replace(said, kind="JobSet", name=f"s{at}", uid=f"uid-s{at}")
+            sets.append(replace(whole, restarts_left=restarts_left))
+            owner = Owner("jobset.x-k8s.io/v1alpha2", "JobSet", f"s{at}", f"uid-s{at}")
+            said = replace(said, owner=owner)
+        jobs.append(said)
+        pods.append(replace(single(f"j{at}-0", on), owner=job_owner(f"j{at}")))
+    return [*jobs, *sets], pods
+
+
+@pytest.mark.parametrize(
+    ("failures_left", "restarts_left", "is_last"),
+    [
+        pytest.param(0, None, True, id="none_left"),
+        pytest.param(1, None, False, id="one_left"),
+        pytest.param(None, None, False, id="any_number"),
+        pytest.param(0, 0, True, id="of_a_job_set_that_fails_with_it"),
+        pytest.param(0, 1, False, id="of_a_job_set_that_starts_again"),
+    ],
+)
+def test_a_pod_whose_job_would_fail_for_good_goes_last(failures_left, restarts_left, is_last):
+    """19: a gang goes before it, though gangs cost more than pods."""
+    owners, pods = jobs_of_one(failures_left, restarts_left=restarts_left)
+    world = Operated(two_racks(), [*pods, *gang("b", *N2)], waiting=(), jobs=owners)
+    world.put(*owners, *train())
+    world.tick()
+    world.tick(10.0)
+    world.answer()
+    singles = [f"pod default/j{at}-0" for at in range(4)]
+    assert names(world.answers[0]) == (["gang default/b"] if is_last else singles)
+
+
+def test_where_no_others_are_left_it_is_said_that_their_jobs_would_fail():
+    owners, pods = jobs_of_one(0)
+    world = Operated(rack(1, 4), pods, jobs=owners)
+    (said,) = world.said
+    assert said[1].endswith("; the owners of 4 pods would count them as failed and give up")
 
 
 # -- disruption budgets ----------------------------------------------------------------------------
