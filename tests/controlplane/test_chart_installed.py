@@ -234,7 +234,7 @@ def test_an_upgrade_keeps_the_certificate_and_takes_rights_away_that_no_setting_
     installed.helm("upgrade", str(CHART), values={"mode": "beside"})
     beside = cluster.get("Deployment", "corral", ELSEWHERE)
     assert beside
-    assert beside["spec"]["strategy"] == {"type": "Recreate"}
+    assert beside["spec"]["replicas"] == 2
     assert "initContainers" not in beside["spec"]["template"]["spec"]
     assert cluster.get("ServiceAccount", "corral-scheduler", ELSEWHERE) is None
     installed.helm("uninstall", "--wait=false")
