@@ -290,7 +290,7 @@ PLANTED = (
         "a plan is kept forever as members that had arrived come again",
     ),
     Planted(
-        "app.state.fairness.absent_pods.AbsentPods.refusal",
+        "app.state.fairness.absent_pods.AbsentPods.why_not",
         Change("expression", "self._of_namespace.get(namespace, {})", becomes="{}"),
         "each gang of a namespace may hold as many absent pods as all of them together",
     ),
@@ -530,8 +530,7 @@ PLANTED = (
         "app.dialects.grove.status._conditions",
         Change(
             "expression",
-            "[*(each for each in gang.conditions if each.get('type') not in found),"
-            " *found.values()]",
+            "[*others, *found.values()]",
             becomes="[*found.values()]",
         ),
         "the conditions that Grove's operator writes on a PodGang are taken away",
@@ -732,7 +731,7 @@ PLANTED = (
         "app.state.born.births.Births._begun",
         Change(
             "condition",
-            "self.absent_pods.refusal(gang, list(gang.placeholders)) is not None",
+            "self.absent_pods.why_not(gang, list(gang.placeholders)) is not None",
             becomes="False",
         ),
         "a gang that is born has more held than its namespace may have for pods to come",
