@@ -26,7 +26,7 @@ from numpy import typing as npt
 from topology.fit.fit import LevelFit
 from topology.model.capacity import Capacity
 from topology.model.request import DomainOrder, Strategy
-from topology.model.resources import Counts, Mask, Rows
+from topology.model.resources import Counts, Rows
 from topology.model.tree import Tree
 
 SCORE_MAX = 10  # of an extender's prioritize answer
@@ -165,16 +165,6 @@ def packing_scores(tree: Tree, capacity: Capacity, request: Sequence[int]) -> Co
     np.copyto(scores, weighted > 0, where=is_free)
     scores[~capacity.may_cover(tree.node_level, request)] = 0
     return scores
-
-
-def wholly_free(tree: Tree, capacity: Capacity) -> Mask:
-    """Which nodes are in a domain, one level above the nodes, of which nothing is used or held.
-
-    Shapes: (N,), of a tree with nodes.
-    """
-    around = max(0, tree.node_level - 1)
-    is_free: Mask = (used_by_domain(tree, capacity)[around] == 0)[tree.domain_of[around]]
-    return is_free
 
 
 def points_by_place(columns: Sequence[tuple[Counts, int]]) -> Counts:
