@@ -70,16 +70,18 @@ class TopologyBooks:
     capacity: Capacity
     values: Values | None = None
     """The domains of a node by its name, one for each level above it; None: labels say them."""
-    is_stale: bool = True
-    """Nodes or domains have changed since the tree was built."""
     changed: set[str] = field(default_factory=set)
     """Nodes that came, went or moved since; what `is_outdated` says is not among them."""
     is_outdated: bool = True
     """Any node may have moved since: the tree is built from all of them."""
 
+    @property
+    def is_stale(self) -> bool:
+        """Whether nodes or domains have changed since the tree was built."""
+        return self.is_outdated or bool(self.changed)
+
     def outdate(self, node: str | None = None) -> None:
         """Have the tree rebuilt, as this node, or any, has come, gone or moved."""
-        self.is_stale = True
         if node is None or self.values is not None:
             self.is_outdated = True
         else:
@@ -283,8 +285,7 @@ class Books:
                 turn()  # of a copy, beside the loop
                 self._count_node(capacity, tree.slot_of[name], self.nodes[name])
         topology.tree, topology.capacity = tree, capacity
-        topology.is_stale = topology.is_outdated = False
-        topology.changed = set()
+        topology.is_outdated, topology.changed = False, set()
 
     def _paths(self, topology: TopologyBooks, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
         """The paths of those of these nodes that are in a topology."""
@@ -310,8 +311,7 @@ class Books:
         self.nodes[node.name] = node
         if before is None or self.has_moved(before, node):
             self._outdate_for(node.name)
-        if self.rebooked is not None:
-            self.rebooked[node.name] = None
+        self._note_rebooked(node.name)
         self._add_rows(node.allocatable)
         # Also for a new node whose name is still in the trees: it was deleted and came back.
         allocatable = self._offered(node.allocatable)
@@ -324,8 +324,7 @@ class Books:
         """Forget a node; pods bound there stay booked until they are deleted themselves."""
         if self.nodes.pop(name, None) is not None:
             self._outdate_for(name)
-            if self.rebooked is not None:
-                self.rebooked[name] = None
+            self._note_rebooked(name)
 
     def has_moved(self, before: NodeRecord, after: NodeRecord) -> bool:
         """Whether a node, under the same name, is in another domain of some topology."""
@@ -635,9 +634,12 @@ class Books:
             for resource, amount in enumerate(self.counted(request))
         )
 
-    def _columns(self, node: str) -> Sequence[tuple[Capacity, int]]:
+    def _note_rebooked(self, node: str) -> None:
         if self.rebooked is not None:
             self.rebooked[node] = None
+
+    def _columns(self, node: str) -> Sequence[tuple[Capacity, int]]:
+        self._note_rebooked(node)
         if self._counts_later:
             return ()
         return [
