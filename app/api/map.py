@@ -106,8 +106,7 @@ async def _made(steps: Iterator[Known | None], resource: str, may: May) -> Tagge
     """
     for known in steps:
         if known is not None:
-            making = partial(_drawn, resource=resource, may=may)
-            return await aside.read(making, known, -1)
+            return await aside.run(partial(_drawn, known, resource, may))
         await asyncio.sleep(0)
     raise AssertionError("the last step is the copy")
 

@@ -88,7 +88,7 @@ def topology(engine: Engine, unready: Callable[[], str]) -> APIRouter:
                     wanted = tuple(each for text in free_for for each in _wanted(engine, text))
                     books = Books.of(engine, name, wanted)
                     part = Part(level, under, after, limit)
-                    content = await aside.read(partial(_answered, part=part), books, -1)
+                    content = await aside.run(partial(_answered, books, part))
                 except NoSuch as error:
                     raise HTTPException(422, str(error)) from error
         return Response(content, media_type="application/json")

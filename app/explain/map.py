@@ -44,9 +44,6 @@ class Known:
     """Each gang with the uids of its pods, placeholders included."""
     earmarks: Sequence[tuple[GangKey, frozenset[str]]]
 
-    def __len__(self) -> int:
-        return len(self.bound) + len(self.held)
-
 
 def copied(engine: Engine, name: str) -> Iterator[Known | None]:
     """Copy what a map needs; others have the loop between two steps. The last is the result.

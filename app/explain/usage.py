@@ -65,9 +65,6 @@ class Books:
     nodes: Mapping[str, NodeRecord]
     wanted: tuple[Wanted, ...]
 
-    def __len__(self) -> int:
-        return len(self.nodes)
-
     @classmethod
     def of(cls, engine: Engine, name: str, wanted: tuple[Wanted, ...]) -> Books:
         """`name`: of the topology; "": the first that has levels. Raises: NoSuch."""

@@ -14,6 +14,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sized
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 from app.kube.core.turns import give_way
@@ -33,14 +34,17 @@ async def read(decode: Callable[[_T], _R], raw: _T, most_bytes: int = LARGE_BYTE
 
     `most_bytes`: of what is read at once, on the loop.
     """
-    return (
-        decode(raw) if len(raw) <= most_bytes else await asyncio.to_thread(_in_turns, decode, raw)
-    )
+    return decode(raw) if len(raw) <= most_bytes else await run(partial(decode, raw))
 
 
-def _in_turns(decode: Callable[[_T], _R], raw: _T) -> _R:
+async def run(made: Callable[[], _R]) -> _R:
+    """What a pure function makes that takes long. Raises: what it raises."""
+    return await asyncio.to_thread(_in_turns, made)
+
+
+def _in_turns(made: Callable[[], _R]) -> _R:
     give_way.set(_Turns().take)  # in the context of this call, which `to_thread` has copied
-    return decode(raw)
+    return made()
 
 
 @dataclass(slots=True)
