@@ -480,9 +480,8 @@ class Engine(EngineParts):
         """Do what is due by now."""
         self.books.refresh()
         self.budget.begin()
-        self.device_parts.catch_up()
-        self.usual_requests.catch_up(len(self.books.axis))
         for step in (
+            self._follow_books,
             self.roll_calls.review_all,
             self.permit.expire,
             self.passes.expire,
@@ -502,6 +501,11 @@ class Engine(EngineParts):
             with confined(self.on_fault, "tick, {}", step.__name__):  # deadlines are kept
                 step(now)
         return self._effects()
+
+    def _follow_books(self, _now: float) -> None:
+        """Have /prioritize know of some of the bookings, and of all resources, since."""
+        self.room_for_usual.catch_up()
+        self.usual_requests.catch_up(len(self.books.axis))
 
     def _expire(self, now: float) -> None:
         """End what is over; repair where nodes were down for long; requeue idle preemptors."""

@@ -320,12 +320,13 @@ class EngineParts:
             self.reservations,
             sampling,
         )
+        self.room_for_usual = RoomForUsual(self.books, self.usual_requests, self.device_parts)
         self.scoring = Scoring(
             self.settings,
             self.books,
             self.topologies,
             self.nominations,
-            RoomForUsual(self.books, self.usual_requests, self.device_parts),
+            self.room_for_usual,
         )
         self.hypothetical = Hypothetical(
             self.books,

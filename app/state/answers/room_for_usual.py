@@ -42,6 +42,10 @@ class RoomForUsual:
     _rows: int = 0  # and of how many resources
     _usual: Usual | None = None
 
+    def catch_up(self) -> None:
+        """Look at some of the nodes whose bookings have changed."""
+        self.device_parts.catch_up()
+
     def scores(
         self, capacity: Capacity, request: Vector, slots: Rows, by_domains: Counts
     ) -> Counts:

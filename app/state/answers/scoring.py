@@ -49,7 +49,7 @@ class Scoring:
     def scores(self, pod: PodRecord, candidates: Candidates) -> list[int]:
         """Scores 0..10, in the order of `candidates.names()`; 0 for a node that is not known."""
         self.books.refresh()
-        self.room_for_usual.device_parts.catch_up()
+        self.room_for_usual.catch_up()
         topology, names = self._topology(), candidates.names()
         tiers = self._tiers_of(topology)
         given = self._scored(topology, tiers, self.books.vector(pod.request), names)
