@@ -13,20 +13,6 @@ HERE = [{"addresses": ["10.0.0.7"], "conditions": {"ready": True}}]
 PORTS = [{"name": "https", "port": 8888, "protocol": "TCP"}]
 
 
-class Clock:
-    """A clock that is set."""
-
-    now = 1000.0
-
-    def __call__(self):
-        return self.now
-
-
-@pytest.fixture
-def clock():
-    return Clock()
-
-
 @pytest.fixture
 def endpoint(transport, clock):
     where = {"namespace": "home", "service": "corral-extender", "address": "10.0.0.7"}

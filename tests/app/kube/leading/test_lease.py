@@ -17,21 +17,6 @@ def held_by(holder, renewed="12:00:00", duration=DURATION):
     return reply(200, {"kind": "Lease", "spec": spec})
 
 
-class Clock:
-    """A clock that is set."""
-
-    def __init__(self):
-        self.now = 1000.0
-
-    def __call__(self):
-        return self.now
-
-
-@pytest.fixture
-def clock():
-    return Clock()
-
-
 @pytest.fixture
 def lease(transport, clock):
     return NeighbourLease(
