@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from typing import TypeVar
 
 import numpy as np
 
@@ -19,13 +18,13 @@ from app.state.gang.gangs import Gangs
 from app.state.lifecycle.roll_call import RollCalls
 from app.state.reserve.plans import Plans
 from app.state.reserve.reservations import Reservations
+from app.state.turns.pieces import pieces
 
 MOST_NAMED = 10  # nodes in one sentence
 # Looked at in one piece: a millisecond, with ten pods on each node or in each gang.
 NODES_A_PIECE, GANGS_A_PIECE, PODS_A_PIECE = 256, 128, 4_096
 
 _NOTHING: Mapping[str, Amounts] = {}
-_T = TypeVar("_T")
 
 
 def checks(books: Books, gangs: Gangs, others: Collection[str] = ()) -> Iterator[list[str]]:
@@ -103,7 +102,7 @@ def _by_node(
     """Whether bookings and those by node are the same."""
     pods = sum(map(len, of_nodes.values()))
     is_wrong = pods != len(bookings) or not all(of_nodes.values())
-    for nodes in _pieces(list(of_nodes), NODES_A_PIECE):
+    for nodes in pieces(list(of_nodes), NODES_A_PIECE):
         yield []
         for node in nodes:
             for uid, request in of_nodes.get(node, _NOTHING).items():
@@ -138,20 +137,15 @@ def _sums(
         yield [f"{where} is not the sum of pods in {len(wrong)} slots: {named}"]
 
 
-def _pieces(every: list[_T], most: int) -> Iterator[list[_T]]:
-    for first in range(0, len(every), most):
-        yield every[first : first + most]
-
-
 def _gangs(books: Books, gangs: Gangs) -> Iterator[list[str]]:
-    for uids in _pieces(list(gangs.key_of), PODS_A_PIECE):
+    for uids in pieces(list(gangs.key_of), PODS_A_PIECE):
         yield [
             f"pod {uid} is no member of its gang {key}"
             for uid in uids
             if (key := gangs.key_of.get(uid)) is not None and uid not in gangs.by_key[key].members
         ]
     yield list(_running(gangs))
-    for keys in _pieces(list(gangs.by_key), GANGS_A_PIECE):
+    for keys in pieces(list(gangs.by_key), GANGS_A_PIECE):
         found = list[str]()
         for gang in filter(None, map(gangs.by_key.get, keys)):
             if gang.key not in gangs.unreviewed:

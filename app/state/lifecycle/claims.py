@@ -27,6 +27,7 @@ from app.state.pods.claim_reader import ClaimReader
 from app.state.pods.named_pods import NamedPods
 from app.state.pods.nominations import Nominations
 from app.state.reserve.plans import Plans
+from app.state.turns.pieces import pieces
 
 PODS_A_PIECE = 512  # whose claims are checked in one piece: a millisecond or two
 
@@ -223,9 +224,8 @@ class Claims:
 
     def checks(self) -> Iterator[list[str]]:
         """Sentences for pods whose gang is not that of their claim; of some pods at a time."""
-        every = list(self.named_pods.uids)
-        for first in range(0, len(every), PODS_A_PIECE):
-            yield list(self._differences(every[first : first + PODS_A_PIECE]))
+        for uids in pieces(list(self.named_pods.uids), PODS_A_PIECE):
+            yield list(self._differences(uids))
 
     def _differences(self, uids: Iterable[str]) -> Iterator[str]:
         for uid in uids:
