@@ -12,13 +12,15 @@ processes say is in `folder`, one log each.
 from __future__ import annotations
 
 import copy
+import itertools
 import json
+import os
 import socket
 import ssl
 import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -41,6 +43,9 @@ SERVED = ("corral", "default-scheduler", "kai-scheduler")  # schedulers that Cor
 SCHEDULER_CONFIG = ROOT / "scheduler-config" / "1.36.yaml"
 
 START_SECONDS = 60.0  # a process on a busy machine with cold disks; 3 s otherwise
+
+# Each test process begins at a port of its own and goes on from there, round and round.
+_UPWARD = (20_000 + (os.getpid() * 97 + step) % 12_768 for step in itertools.count())
 
 # Who may speak to the API server: user name and groups, as RBAC sees them. The service accounts are
 # those of deploy/rbac.yaml, so whatever works here works with the rights that are shipped.
@@ -510,12 +515,18 @@ def merged(settings: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str,
 
 
 def free_ports(ports: int) -> list[int]:
-    """That many loopback ports nobody listened on a moment ago, all different."""
-    with ExitStack() as stack:
-        taken = [stack.enter_context(socket.socket()) for _ in range(ports)]
-        for one in taken:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in taken]
+    """That many loopback ports that nobody has now, and none is given twice in a row.
+
+    They are below those that Linux gives to connections (ip_local_port_range): one of those may be
+    taken between this answer and the moment when a process listens there.
+    """
+    free: list[int] = []
+    while len(free) < ports:
+        port = next(_UPWARD)
+        with socket.socket() as one, suppress(OSError):  # somebody has it
+            one.bind(("127.0.0.1", port))
+            free.append(port)
+    return free
 
 
 def wait_ready(process: Process, url: str, bearer: str = "") -> None:

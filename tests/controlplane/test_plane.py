@@ -11,7 +11,7 @@ import yaml
 
 from tests.cluster import GPU, Cluster, Objects, Refused, grid, job, node, pod
 from tests.controlplane.echo_extender import echo_extender
-from tests.controlplane.plane import SCHEDULER_CONFIG, ControlPlane
+from tests.controlplane.plane import SCHEDULER_CONFIG, ControlPlane, free_ports
 from tests.controlplane.process import ProcessEnded
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
@@ -197,6 +197,24 @@ def test_a_plane_that_cannot_start_leaves_nothing_running(
 
     with pytest.raises(httpx.ConnectError):
         httpx.get(f"{second.etcd_url}/readyz", trust_env=False)
+
+
+def test_a_port_for_a_process_is_none_that_a_connection_may_be_given() -> None:
+    given = Path("/proc/sys/net/ipv4/ip_local_port_range")
+    if not given.exists():
+        pytest.skip("only Linux says which ports connections are given")
+    lowest = int(given.read_text(encoding="ascii").split()[0])
+    ports = [port for _ in range(50) for port in free_ports(3)]
+    assert max(ports) < lowest
+    assert len(set(ports)) == len(ports)
+
+
+def test_a_port_that_is_listened_on_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    (free,) = free_ports(1)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        ports = iter((taken.getsockname()[1], free))
+        monkeypatch.setattr("tests.controlplane.plane._UPWARD", ports)
+        assert free_ports(1) == [free]
 
 
 def test_the_api_servers_metrics_count_what_was_asked(
