@@ -49,8 +49,8 @@ from app.extender.routes import Limits, Port, verbs
 from app.kube.client.reviews import Reviews
 from app.kube.client.transport import Transport
 from app.kube.client.writes import Client
-from app.kube.core.decode import Keep, kept
 from app.kube.core.objects import PodRecord
+from app.kube.decoding.decode import Keep, kept
 from app.kube.leading.endpoint import OnlyEndpoint
 from app.kube.leading.lease import NeighbourLease
 from app.kube.leading.own_lease import OwnLease

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import msgspec
 
-from app.kube.core import wire
+from app.kube.decoding import wire
 from app.kube.watch.events import Applied, Deleted, Event, Listed
 from app.kube.watch.resource import Resource
 from app.main import engine_settings

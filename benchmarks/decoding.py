@@ -36,10 +36,10 @@ from app.errors import DecodeError
 from app.extender import models
 from app.kube.client.transport import READ_BYTES
 from app.kube.core import aside
-from app.kube.core.decode import decode_node, decode_pod
-from app.kube.core.escapes import LONG, shortened
-from app.kube.core.large import LARGE
 from app.kube.core.turns import give_way
+from app.kube.decoding.decode import decode_node, decode_pod
+from app.kube.decoding.escapes import LONG, shortened
+from app.kube.decoding.large import LARGE
 from app.metrics import Metrics
 from app.settings import EngineOptions, Settings
 from app.state.gang.succeeded import SucceededPods

@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterator
 from app.dialects.registry import DIALECTS
 from app.explain.answering import answer
 from app.explain.asking import asking
-from app.kube.core.decode import decode_node
 from app.kube.core.objects import Owner, PodRecord
+from app.kube.decoding.decode import decode_node
 from app.kube.watch.events import Applied, Listed
 from app.main import engine_settings
 from app.settings import Settings

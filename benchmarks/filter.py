@@ -31,8 +31,8 @@ from app.dialects.registry import DIALECTS
 from app.extender.guard import Bounds
 from app.extender.routes import Limits, Port, verbs
 from app.extender.server import listen, server_of
-from app.kube.core import wire
-from app.kube.core.decode import decode_node, decode_pod
+from app.kube.decoding import wire
+from app.kube.decoding.decode import decode_node, decode_pod
 from app.kube.watch.events import Listed
 from app.main import engine_settings
 from app.metrics import Metrics

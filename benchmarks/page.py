@@ -30,7 +30,7 @@ from app.api.following.stream import Stream
 from app.api.page import AT, page
 from app.api.routes import Standing, people
 from app.explain.changes import Changes
-from app.explain.map import Known, copied, drawn
+from app.explain.topology.map import Known, copied, drawn
 from app.kube.watch.events import Listed
 from app.state.engine import Engine
 from benchmarks.explain import filled

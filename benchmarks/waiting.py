@@ -33,8 +33,8 @@ from msgspec.structs import replace
 
 from app.dialects.registry import DIALECTS
 from app.dialects.spec import GangKey
-from app.kube.core.decode import decode_node
 from app.kube.core.objects import PodRecord, Requirement, Shape, Taint, Term, Toleration
+from app.kube.decoding.decode import decode_node
 from app.kube.watch.events import Applied, Deleted, Listed
 from app.main import engine_settings
 from app.metrics import Metrics

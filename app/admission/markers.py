@@ -12,8 +12,8 @@ import msgspec
 
 from app.admission.operations import Operation, escaped
 from app.errors import DecodeError
-from app.kube.core.decode import Json
-from app.kube.core.requests import MARKERS
+from app.kube.decoding.decode import Json
+from app.kube.decoding.requests import MARKERS
 
 _FIRST = "/spec/containers/0/resources"
 _ONE = "1"

@@ -26,9 +26,9 @@ from app.dialects.kueue.annotations import ROLE_HASH
 from app.dialects.kueue.group_rules import INDEX_LABEL
 from app.dialects.registry import Dialects, Reading
 from app.errors import DecodeError
-from app.kube.core.decode import Json, decode_pod
 from app.kube.core.node_terms import REQUIRED, node_terms
 from app.kube.core.objects import PodRecord
+from app.kube.decoding.decode import Json, decode_pod
 from app.settings import RoleRules
 
 _TRUE = "true"

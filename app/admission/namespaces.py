@@ -14,9 +14,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from app.kube.core import wire
-from app.kube.core.decode import Json, decoded, kept
 from app.kube.core.objects import ObjectRecord, Record
+from app.kube.decoding import wire
+from app.kube.decoding.decode import Json, decoded, kept
 from app.kube.watch.events import Applied, Deleted, Event, Listed
 from app.kube.watch.resource import Resource
 from app.labels import LabelSelector

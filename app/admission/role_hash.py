@@ -21,8 +21,8 @@ import msgspec
 from app.dialects import corral
 from app.dialects.kueue.annotations import PREFIX
 from app.errors import DecodeError
-from app.kube.core.decode import Json
-from app.kube.core.requests import MARKERS
+from app.kube.decoding.decode import Json
+from app.kube.decoding.requests import MARKERS
 from app.settings import RoleRules
 
 HASH_DIGITS = 8

@@ -22,8 +22,8 @@ from app.dialects.dialect import Known, PodSetClaim, PodsMade, TemplateOwner, no
 from app.dialects.registry import Dialects, Reading
 from app.dialects.spec import Flaw, FlawKind
 from app.errors import DecodeError
-from app.kube.core.decode import decode_pod
 from app.kube.core.objects import PodRecord
+from app.kube.decoding.decode import decode_pod
 
 _REASONS: dict[FlawKind, str] = {
     "Invalid value": "FieldValueInvalid",

@@ -13,9 +13,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from app.api.access.callers import SeesNamespace
-from app.api.examples import DECISIONS, shown
-from app.api.refusals import not_ready
-from app.api.tagged import Tagged, answer, has, unchanged
+from app.api.http.examples import DECISIONS, shown
+from app.api.http.refusals import not_ready
+from app.api.http.tagged import Tagged, answer, has, unchanged
 from app.explain.decisions import last
 from app.fresh import Fresh
 from app.state.engine import Engine

@@ -20,7 +20,7 @@ from fastapi.responses import StreamingResponse
 
 from app.api.access.callers import SeesEverything
 from app.api.following.stream import ABORT
-from app.api.refusals import not_ready
+from app.api.http.refusals import not_ready
 from app.state.engine import Engine
 from app.state.journal.dump import Known, beginning, copied
 

@@ -19,14 +19,14 @@ from typing import Annotated
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 
 from app.api.access.callers import SeesCluster, answered, reader_of, sees_namespace
-from app.api.examples import MAP, NODE, shown
-from app.api.refusals import not_ready
-from app.api.tagged import Tagged, answer
-from app.api.turns import Turns
-from app.explain.map import Known, May, copied, drawn
-from app.explain.map_view import NodeView
-from app.explain.node import node_view
-from app.explain.usage import NoSuch
+from app.api.http.examples import MAP, NODE, shown
+from app.api.http.refusals import not_ready
+from app.api.http.tagged import Tagged, answer
+from app.api.http.turns import Turns
+from app.explain.topology.map import Known, May, copied, drawn
+from app.explain.topology.map_view import NodeView
+from app.explain.topology.node import node_view
+from app.explain.topology.usage import NoSuch
 from app.fresh import Fresh
 from app.kube.core import aside
 from app.state.engine import Engine

@@ -14,12 +14,12 @@ from urllib.parse import quote
 import msgspec
 
 from app.api.access.callers import RETRY_SECONDS
-from app.api.turns import Turns
+from app.api.http.turns import Turns
 from app.errors import CorralError, DecodeError, NotFound
 from app.kube.core import aside
-from app.kube.core.decode import Keep, decode_pod
 from app.kube.core.objects import PodRecord
 from app.kube.core.turns import turn
+from app.kube.decoding.decode import Keep, decode_pod
 
 MOST_LOOKED_AT = 50  # pods of a namespace, for one that an owner has made
 MOST_BYTES = 4 * 1024 * 1024  # of an answer: it is read in one go

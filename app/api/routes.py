@@ -24,18 +24,18 @@ from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 
 from app.api.access.callers import Callers, SeesNamespace, answered, reader_of
 from app.api.decisions import decisions
-from app.api.description import description
 from app.api.dump import Written, dumps
-from app.api.examples import EXPLANATION, GANG, GANGS, shown
 from app.api.following.events import events
 from app.api.following.stream import Stream
-from app.api.leader import leader_header
+from app.api.http.description import description
+from app.api.http.examples import EXPLANATION, GANG, GANGS, shown
+from app.api.http.leader import leader_header
+from app.api.http.refusals import not_ready
+from app.api.http.turns import Turns
 from app.api.map import maps
 from app.api.others import Others
-from app.api.refusals import not_ready
 from app.api.simulating import simulating
 from app.api.topology import topology
-from app.api.turns import Turns
 from app.explain.answering import answer
 from app.explain.asking import asking
 from app.explain.elsewhere import of_follower, of_other_scheduler, unsearched

@@ -17,9 +17,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 
 from app.api.access.callers import answered, reader_of, sees_namespace
-from app.api.examples import SIMULATION, shown
-from app.api.refusals import not_leading, not_ready
-from app.api.turns import Turns
+from app.api.http.examples import SIMULATION, shown
+from app.api.http.refusals import not_leading, not_ready
+from app.api.http.turns import Turns
 from app.kube.core import aside
 from app.simulate.body import MOST_BYTES, Unreadable, objects_in
 from app.simulate.copying import Copy

@@ -15,10 +15,10 @@ from typing import Annotated
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 
 from app.api.access.callers import SeesCluster, sees_namespace
-from app.api.examples import TOPOLOGY, shown
-from app.api.refusals import not_ready
-from app.api.turns import Turns
-from app.explain.usage import (
+from app.api.http.examples import TOPOLOGY, shown
+from app.api.http.refusals import not_ready
+from app.api.http.turns import Turns
+from app.explain.topology.usage import (
     MOST_SHAPES,
     Books,
     NoSuch,

@@ -26,8 +26,8 @@ from app.dialects.spec import (
     TopologySpec,
 )
 from app.dialects.workloads.templates import TemplatePlace
-from app.kube.core.decode import Json, Keep
 from app.kube.core.objects import ObjectRecord, PodRecord
+from app.kube.decoding.decode import Json, Keep
 from app.kube.watch.events import Kind
 from app.kube.watch.resource import Resource
 from app.settings import EngineOptions

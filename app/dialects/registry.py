@@ -46,10 +46,10 @@ from app.dialects.spec import (
     TopologySpec,
 )
 from app.dialects.workloads import TemplatePlace
-from app.kube.core.decode import Keep
-from app.kube.core.label_keys import LabelKeys
 from app.kube.core.objects import ObjectRecord, PodRecord
-from app.kube.core.requests import NONE_OFFERED, Offered
+from app.kube.decoding.decode import Keep
+from app.kube.decoding.label_keys import LabelKeys
+from app.kube.decoding.requests import NONE_OFFERED, Offered
 from app.kube.watch.resource import Resource, nodes, pods
 from app.settings import EngineOptions
 

@@ -19,9 +19,9 @@ import msgspec
 
 from app.dialects import autoscalers
 from app.kube.core import aside
-from app.kube.core.decode import Keep, decode_node, decode_pod
 from app.kube.core.objects import NodeRecord, PodRecord
 from app.kube.core.turns import turn
+from app.kube.decoding.decode import Keep, decode_node, decode_pod
 from app.state.filter_result import Victims
 
 API_VERSION = "extender/v1"  # k8s.io/kube-scheduler/extender/v1, the types on the wire

@@ -21,9 +21,9 @@ from app.errors import DecodeError
 from app.extender import encode, models
 from app.extender.models import BadRequest
 from app.kube.core import aside
-from app.kube.core.decode import Keep
-from app.kube.core.escapes import shortened
 from app.kube.core.objects import PodRecord
+from app.kube.decoding.decode import Keep
+from app.kube.decoding.escapes import shortened
 from app.metrics import Metrics
 from app.state.answers import hypothetical
 from app.state.answers.hypothetical import Hypothetical, Question

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from app.errors import SettingsError
 from app.explain.gangs import reason_of
-from app.explain.slots import slots_of
-from app.explain.usage import NoSuch, Wanted, wanted_of
+from app.explain.topology.slots import slots_of
+from app.explain.topology.usage import NoSuch, Wanted, wanted_of
 from app.metrics import Metrics
 from app.settings import Settings
 from app.state.engine import Engine

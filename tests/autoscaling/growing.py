@@ -26,8 +26,8 @@ import msgspec
 from app.controllers.provisioning import ProvisioningController
 from app.dialects.provisioning import keys
 from app.errors import NotFound, Unreachable
-from app.kube.core.decode import decode_node, decode_pod
 from app.kube.core.objects import PodRecord, Record
+from app.kube.decoding.decode import decode_node, decode_pod
 from app.kube.watch.events import Applied, Deleted, Listed
 from app.state.effects import (
     AskNodes,

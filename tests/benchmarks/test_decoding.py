@@ -9,8 +9,8 @@ import pytest
 
 from app.dialects.registry import DIALECTS
 from app.errors import DecodeError
-from app.kube.core.decode import decode_pod
-from app.kube.core.large import LARGE
+from app.kube.decoding.decode import decode_pod
+from app.kube.decoding.large import LARGE
 from benchmarks.decoding import DECODERS, STORED, annotations, claimed, pods, workloads
 
 decoded = partial(decode_pod, keep=DIALECTS.keeps)

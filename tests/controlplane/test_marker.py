@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.kube.core.requests import MARKERS
+from app.kube.decoding.requests import MARKERS
 from tests.app.dialects.grove.objects import POD_CLIQUE, POD_GANG, pod_gang, pod_group, within
 from tests.cluster import GPU, RACK, Cluster, Object, grid, job, pod
 from tests.controlplane.kinds import served

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from app.cli.doctor import shipped
-from app.kube.core.requests import MARKERS
+from app.kube.decoding.requests import MARKERS
 from tests.cluster import Cluster, Object, grid, pod
 from tests.controlplane.built import skip_unless_built
 from tests.controlplane.plane import SCHEDULER_CONFIG, ControlPlane, binaries, operator

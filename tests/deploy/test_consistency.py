@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from app.cli.token import KUBELETS_FOLDER
-from app.kube.core.requests import MARKERS
+from app.kube.decoding.requests import MARKERS
 from app.settings import ENV_PREFIX, Settings
 
 ROOT = Path(__file__).resolve().parent.parent.parent

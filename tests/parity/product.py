@@ -17,10 +17,10 @@ import msgspec
 from app.dialects.registry import DIALECTS
 from app.kube.core.objects import PodRecord
 from app.kube.watch.events import Listed
-from app.state.cache.pod_lists import GATHER_SECONDS
 from app.state.effects import ReadAgain
 from app.state.engine import Engine
 from app.state.filter_result import Passed, Pinned, Rejected
+from app.state.objects.pod_lists import GATHER_SECONDS
 from app.state.settings import EngineSettings
 
 Object = dict[str, Any]

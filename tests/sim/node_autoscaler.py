@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
-from app.kube.core.decode import decode_node
 from app.kube.core.objects import NodeRecord, PodRecord, Requirement, Shape
+from app.kube.decoding.decode import decode_node
 from tests.autoscaling.machines.actions import (
     Action,
     ChangeNode,

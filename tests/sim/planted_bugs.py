@@ -97,7 +97,7 @@ PLANTED = (
         "a failed binding still counts as in progress",
     ),
     Planted(
-        "app.state.report.requeue.Requeues.requeue_planned",
+        "app.state.queueing.requeue.Requeues.requeue_planned",
         Change(
             "expression",
             "sorted(gang.rejections.sentences.keys() & gang.plan.nodes.keys())",
@@ -106,7 +106,7 @@ PLANTED = (
         "one rejected member of each gang is not requeued",
     ),
     Planted(
-        "app.state.report.nominating.Nominating.correct",
+        "app.state.queueing.nominating.Nominating.correct",
         Change("condition", "is_due or gang.plan.version != version", becomes="False"),
         "the nominations of members outlive their plan",
     ),
@@ -445,7 +445,7 @@ PLANTED = (
         "the pods of a PodGroup are in one HyperNode of a tier above its highestTierAllowed",
     ),
     Planted(
-        "app.state.cache.pools.Pools._take",
+        "app.state.objects.pools.Pools._take",
         Change("statement", "self._freed[draw.pool] = None", becomes="pass"),
         "a PodGroup waits for a queue in which something got free",
     ),
@@ -465,7 +465,7 @@ PLANTED = (
         "a status that was lost is never written",
     ),
     Planted(
-        "app.state.cache.pools.Pools.put",
+        "app.state.objects.pools.Pools.put",
         Change("statement", "self._freed[pool.name] = None", becomes="pass"),
         "a PodGroup waits for a queue whose capability grew",
     ),
@@ -822,7 +822,7 @@ PLANTED = (
         "test_only_the_corral_whose_neighbour_leads_has_pods_born_in_place",
     ),
     Planted(
-        "app.state.report.ungating._is_due",
+        "app.state.queueing.ungating._is_due",
         Change(
             "condition",
             "gang.is_being_born",

@@ -17,8 +17,8 @@ from fastapi import APIRouter, HTTPException, Request, Response
 
 from app.api.access.callers import RETRY_SECONDS, SeesNamespace, may_still_see, reader_of
 from app.api.following.stream import EventStream, Stream, TooManyFollow
-from app.api.leader import leader_header
-from app.api.refusals import not_ready
+from app.api.http.leader import leader_header
+from app.api.http.refusals import not_ready
 
 RECHECK_SECONDS = 30.0
 EXAMPLE = """retry: 2000

@@ -12,7 +12,7 @@ from importlib.resources import files
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
-from app.api.tagged import Tagged, answer
+from app.api.http.tagged import Tagged, answer
 
 AT = "/ui/"
 MEDIA_TYPES = {

@@ -21,11 +21,11 @@ from app.dialects.spec import GangKey, GangSpec, LeafPods, Said
 from app.kube.core.objects import NodeRecord, ObjectRecord, PodRecord
 from app.kube.watch.resource import Resource
 from app.state.cache.books import Books
-from app.state.cache.kept_keys import KeptKeys
-from app.state.cache.objects import Objects
+from app.state.claims.claim_reader import ClaimReader
+from app.state.claims.named_pods import NamedPods
 from app.state.domains.topologies import Topologies
-from app.state.pods.claim_reader import ClaimReader
-from app.state.pods.named_pods import NamedPods
+from app.state.objects.declared import Objects
+from app.state.objects.kept_keys import KeptKeys
 from app.state.settings import EngineSettings
 
 State = Literal["runs", "waits", "ends", "succeeded", "failed"]

@@ -14,8 +14,8 @@ import msgspec
 from app.cli.common.options import HOME_KUBECONFIG
 from app.errors import DecodeError, Forbidden, NotFound, SettingsError
 from app.kube.client.transport import Transport
-from app.kube.core import wire
 from app.kube.core.objects import Record
+from app.kube.decoding import wire
 from app.kube.watch.reflector import MOST_PAGES
 from app.kube.watch.resource import Resource
 from app.settings import Settings

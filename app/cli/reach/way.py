@@ -13,7 +13,7 @@ from http.client import HTTPMessage, HTTPResponse
 from pathlib import Path
 from typing import IO, cast
 
-from app.api.leader import LEADER, POD_NAME
+from app.api.http.leader import LEADER, POD_NAME
 from app.cli.common.options import HOME_KUBECONFIG
 from app.cli.reach.forward import Forward, NoWay, place_in
 from app.cli.reach.identity import of_kubeconfig, token_in, trusting

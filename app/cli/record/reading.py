@@ -14,8 +14,8 @@ from app.cli.record.recording import EVERYTHING, Recording
 from app.dialects.registry import DIALECTS, Dialects
 from app.errors import ApiError, DecodeError, Forbidden, NotFound
 from app.kube.client.transport import Transport
-from app.kube.core.label_keys import LabelKeys
 from app.kube.core.objects import ObjectRecord
+from app.kube.decoding.label_keys import LabelKeys
 from app.kube.watch.resource import Resource
 
 OBJECTS_PER_NOTE = 5_000

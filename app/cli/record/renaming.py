@@ -17,8 +17,8 @@ import msgspec
 from app.cli.record.fields import Object
 from app.cli.record.recording import EVERYTHING, HOSTNAME, Recording
 from app.dialects.registry import DIALECTS, Dialects
-from app.kube.core.decode import decode_node, decode_pod
 from app.kube.core.objects import NodeRecord, ObjectRecord, Record
+from app.kube.decoding.decode import decode_node, decode_pod
 from app.kube.watch.events import Event, Listed
 
 # Texts under these keys are never names, also if they look like some …

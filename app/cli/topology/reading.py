@@ -24,7 +24,7 @@ from app.cli.common.api_server import connected, listed
 from app.dialects.volcano import hyper_nodes
 from app.errors import DecodeError, NotFound
 from app.kube.client.transport import Transport
-from app.kube.core import wire
+from app.kube.decoding import wire
 from app.labels import is_subdomain
 
 STDIN = "-"

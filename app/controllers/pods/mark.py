@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Literal, Protocol
 
 from app.kube.client.one_try import REFUSED_SECONDS, WRITE_SECONDS, OneTry
-from app.kube.core.decode import GATED, UNSCHEDULABLE
+from app.kube.decoding.decode import GATED, UNSCHEDULABLE
 from app.state.effects import Mark
 
 MOST_QUEUED = 16_384  # pods; the engine asks again for those that are left out

@@ -15,9 +15,9 @@ import msgspec
 from app.dialects.dialect import Dialect
 from app.dialects.spec import DisruptionBudget
 from app.errors import DecodeError
-from app.kube.core import wire
-from app.kube.core.decode import Json, Keep, decoded
 from app.kube.core.objects import ObjectRecord
+from app.kube.decoding import wire
+from app.kube.decoding.decode import Json, Keep, decoded
 from app.kube.watch.resource import Resource
 from app.labels import LabelSelector, Requirement, requirement_of
 from app.settings import EngineOptions

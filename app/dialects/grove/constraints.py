@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from app.dialects.rules import invalid
 from app.dialects.spec import ANYWHERE, Flaw
-from app.kube.core import wire
+from app.kube.decoding import wire
 from app.labels import is_label_key
 from topology.model.request import Constraint
 

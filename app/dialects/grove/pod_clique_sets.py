@@ -22,8 +22,8 @@ from app.dialects.dialect import CheckedObject, Known, ObjectRules, PodsMade, no
 from app.dialects.grove.topology import GROUP, topology_name
 from app.dialects.rules import forbidden, invalid, of_spec, required, too_many, unsupported
 from app.dialects.spec import Flaw
-from app.kube.core import wire
-from app.kube.core.decode import Json, decoded
+from app.kube.decoding import wire
+from app.kube.decoding.decode import Json, decoded
 
 KIND = "PodCliqueSet"
 DEFAULT_TOPOLOGY = "grove-topology"  # of an operator that has no other: v0.1.0-alpha.8

@@ -36,9 +36,9 @@ from app.dialects.rules import (
     too_small,
 )
 from app.dialects.spec import ANYWHERE, Flaw
-from app.kube.core import wire
-from app.kube.core.decode import Json, decoded
 from app.kube.core.objects import ObjectRecord
+from app.kube.decoding import wire
+from app.kube.decoding.decode import Json, decoded
 from app.kube.watch.resource import Resource
 from topology.model.request import Constraint
 

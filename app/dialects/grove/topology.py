@@ -17,9 +17,9 @@ from functools import partial
 import msgspec
 
 from app.dialects.spec import TopologySpec
-from app.kube.core import wire
-from app.kube.core.decode import Json, decoded, part
 from app.kube.core.objects import ObjectRecord
+from app.kube.decoding import wire
+from app.kube.decoding.decode import Json, decoded, part
 from app.kube.watch.resource import Resource
 from topology.model.levels import NODE_LEVEL
 

@@ -12,7 +12,7 @@ from app.dialects.kai.keys import LONGEST_NAME
 from app.dialects.kai.topology import LONGEST_KEY
 from app.dialects.rules import required, too_long
 from app.dialects.spec import ANYWHERE, Flaw
-from app.kube.core import wire
+from app.kube.decoding import wire
 from topology.model.request import Constraint
 
 

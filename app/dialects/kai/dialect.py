@@ -21,8 +21,8 @@ from app.dialects.spec import (
     StatusPatch,
     TopologySpec,
 )
-from app.kube.core.decode import Keep
 from app.kube.core.objects import ObjectRecord, PodRecord
+from app.kube.decoding.decode import Keep
 from app.kube.watch.resource import Resource
 from app.settings import EngineOptions
 

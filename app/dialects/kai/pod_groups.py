@@ -24,9 +24,9 @@ from app.dialects.kai.constraints import TopologyConstraint
 from app.dialects.kai.sub_groups import LONGEST_SUB_GROUP, SubGroup, WireSubGroup
 from app.dialects.rules import invalid, of_spec, too_long, too_many
 from app.dialects.spec import ANYWHERE, Flaw
-from app.kube.core import wire
-from app.kube.core.decode import Json, decoded
 from app.kube.core.objects import ObjectRecord
+from app.kube.decoding import wire
+from app.kube.decoding.decode import Json, decoded
 from app.kube.watch.resource import Resource
 from topology.model.request import Constraint
 

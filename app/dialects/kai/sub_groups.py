@@ -21,7 +21,7 @@ from app.dialects.kai import constraints
 from app.dialects.kai.constraints import TopologyConstraint
 from app.dialects.rules import duplicate, forbidden, invalid, required, too_small
 from app.dialects.spec import ANYWHERE, Flaw
-from app.kube.core import wire
+from app.kube.decoding import wire
 from topology.model.request import Constraint
 from topology.nested.parts import DEPTH_MAX
 

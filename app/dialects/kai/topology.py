@@ -14,9 +14,9 @@ import msgspec
 from app.dialects.dialect import CheckedObject, Known, ObjectRules, none_known
 from app.dialects.rules import duplicate, invalid, of_spec, required, too_long, too_many
 from app.dialects.spec import Flaw, TopologySpec
-from app.kube.core import wire
-from app.kube.core.decode import Json, decoded, part
 from app.kube.core.objects import ObjectRecord
+from app.kube.decoding import wire
+from app.kube.decoding.decode import Json, decoded, part
 from app.kube.watch.resource import Resource
 from app.labels import is_label_key
 from topology.model.levels import NODE_LEVEL

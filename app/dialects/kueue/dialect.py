@@ -34,8 +34,8 @@ from app.dialects.spec import (
 )
 from app.dialects.workloads import TemplatePlace, WorkloadRecord
 from app.dialects.workloads.record import ends_with_a_pod
-from app.kube.core.decode import Keep
 from app.kube.core.objects import ObjectRecord, PodRecord
+from app.kube.decoding.decode import Keep
 from app.kube.watch.resource import Resource
 from app.settings import EngineOptions, RoleRules
 

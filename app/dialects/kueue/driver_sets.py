@@ -17,10 +17,10 @@ from app.dialects.kueue.rules import pod_set_flaws
 from app.dialects.rules import BadValue
 from app.dialects.spec import MOST_PODS, Expected, LeafSpec
 from app.errors import DecodeError
-from app.kube.core import wire
 from app.kube.core.cached import KIB, cached
-from app.kube.core.decode import decoded, pod_record
 from app.kube.core.objects import PodRecord
+from app.kube.decoding import wire
+from app.kube.decoding.decode import decoded, pod_record
 
 SETS = PREFIX + "pod-group-sets"
 DRIVER = "(driver)"  # a leaf of its own; no set can have this name

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import msgspec
 
 from app.dialects.spec import TopologySpec
-from app.kube.core import wire
-from app.kube.core.decode import Json, decoded, part
 from app.kube.core.objects import ObjectRecord
+from app.kube.decoding import wire
+from app.kube.decoding.decode import Json, decoded, part
 from app.kube.watch.resource import Resource
 
 KIND = "Topology"

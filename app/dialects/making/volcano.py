@@ -25,7 +25,7 @@ from app.dialects.making.parts import (
 )
 from app.dialects.volcano import keys
 from app.dialects.volcano.pod_groups import DEFAULT_QUEUE
-from app.kube.core.decode import decode_pod
+from app.kube.decoding.decode import decode_pod
 
 POD_GROUP = ("scheduling.volcano.sh/v1beta1", "PodGroup")
 _JOB_NAME, _QUEUE = "volcano.sh/job-name", "volcano.sh/queue-name"

@@ -18,8 +18,8 @@ from app.dialects.native.scheduling import GROUP, LONGEST_NAME
 from app.dialects.native.stored import Spec, read
 from app.dialects.rules import of_spec
 from app.dialects.spec import Flaw
-from app.kube.core.decode import Json
 from app.kube.core.objects import ObjectRecord
+from app.kube.decoding.decode import Json
 from app.kube.watch.resource import Resource
 
 KIND = "CompositePodGroup"

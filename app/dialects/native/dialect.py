@@ -20,8 +20,8 @@ from app.dialects.spec import (
     Said,
     StatusPatch,
 )
-from app.kube.core.decode import Keep
 from app.kube.core.objects import ObjectRecord, PodRecord
+from app.kube.decoding.decode import Keep
 from app.kube.watch.resource import Resource
 from app.settings import EngineOptions
 

@@ -24,8 +24,8 @@ from app.dialects.native.scheduling import GROUP, LONGEST_NAME
 from app.dialects.native.stored import Spec, read
 from app.dialects.rules import of_spec
 from app.dialects.spec import ANYWHERE, MOST_PODS, Flaw
-from app.kube.core.decode import Json, Keep, kept
 from app.kube.core.objects import ObjectRecord
+from app.kube.decoding.decode import Json, Keep, kept
 from app.kube.watch.resource import Resource
 from topology.model.request import Constraint, Slice
 

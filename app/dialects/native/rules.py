@@ -28,9 +28,9 @@ from app.dialects.native.scheduling import GROUP, LONGEST_NAME, Scheduling
 from app.dialects.rules import forbidden
 from app.dialects.spec import MOST_PODS, Flaw
 from app.errors import DecodeError
-from app.kube.core import wire
-from app.kube.core.decode import Json, decode_pod, decoded
 from app.kube.core.objects import PodRecord
+from app.kube.decoding import wire
+from app.kube.decoding.decode import Json, decode_pod, decoded
 
 JOB = ("batch", "Job")  # group and kind
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from app.dialects.rules import invalid, required, too_many, too_small
 from app.dialects.spec import Flaw
-from app.kube.core import wire
+from app.kube.decoding import wire
 from app.labels import is_label_key
 
 GROUP = "scheduling.k8s.io"

@@ -11,8 +11,8 @@ import msgspec
 
 from app.dialects.gang_objects import read_status
 from app.dialects.native.scheduling import Scheduling
-from app.kube.core import wire
-from app.kube.core.decode import Json, decoded, part
+from app.kube.decoding import wire
+from app.kube.decoding.decode import Json, decoded, part
 
 MOST_STATUS_BYTES = 8 * 1024  # kube-scheduler writes two conditions
 

@@ -15,8 +15,8 @@ from app.dialects.provisioning.records import (
 )
 from app.dialects.rules import annotation, invalid
 from app.dialects.spec import Flaw
-from app.kube.core.decode import Keep
 from app.kube.core.objects import PodRecord
+from app.kube.decoding.decode import Keep
 from app.kube.watch.resource import Resource
 from app.settings import EngineOptions
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from app.dialects import corral
 from app.dialects.provisioning import keys
-from app.kube.core.requests import MARKERS
+from app.kube.decoding.requests import MARKERS
 
 Object = dict[str, Any]
 _NOT_TAKEN = (

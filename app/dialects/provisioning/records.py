@@ -10,9 +10,9 @@ from collections.abc import Iterable
 import msgspec
 
 from app.dialects.provisioning import keys
-from app.kube.core import wire
-from app.kube.core.decode import Json, decoded, part
 from app.kube.core.objects import ObjectRecord
+from app.kube.decoding import wire
+from app.kube.decoding.decode import Json, decoded, part
 
 ACCEPTED, PROVISIONED, FAILED = "Accepted", "Provisioned", "Failed"
 BOOKING_EXPIRED, CAPACITY_REVOKED = "BookingExpired", "CapacityRevoked"

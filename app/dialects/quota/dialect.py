@@ -11,10 +11,10 @@ import msgspec
 
 from app.dialects.dialect import Dialect
 from app.dialects.spec import Allowance
-from app.kube.core import wire
-from app.kube.core.decode import Json, Keep, decoded, part
 from app.kube.core.objects import Amounts, ObjectRecord
 from app.kube.core.quantity import InvalidQuantity, amount
+from app.kube.decoding import wire
+from app.kube.decoding.decode import Json, Keep, decoded, part
 from app.kube.watch.resource import Resource
 
 KIND = "ResourceQuota"

@@ -28,8 +28,8 @@ from app.dialects.volcano.jobs import VolcanoJobRecord
 from app.dialects.volcano.pod_groups import PodGroupRecord
 from app.dialects.volcano.queues import QueueRecord
 from app.dialects.workloads import KUBEFLOW
-from app.kube.core.decode import Keep
 from app.kube.core.objects import ObjectRecord, PodRecord
+from app.kube.decoding.decode import Keep
 from app.kube.watch.resource import Resource
 from app.settings import EngineOptions
 

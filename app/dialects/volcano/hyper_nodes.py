@@ -29,10 +29,10 @@ from app.dialects.spec import (
 )
 from app.dialects.volcano import members
 from app.dialects.volcano.members import HYPER_NODE, Few, Member
-from app.kube.core import wire
-from app.kube.core.decode import Json, decoded, part
 from app.kube.core.objects import ObjectRecord
 from app.kube.core.turns import turn
+from app.kube.decoding import wire
+from app.kube.decoding.decode import Json, decoded, part
 from app.kube.watch.resource import Resource
 from topology.model.explicit_tree import DomainFlaw
 

@@ -20,9 +20,9 @@ from app.dialects.volcano import network_topology
 from app.dialects.volcano.keys import LONGEST_NAME
 from app.dialects.volcano.network_topology import NetworkTopology
 from app.dialects.volcano.pod_groups import MOST_POLICIES, MOST_TASKS
-from app.kube.core import wire
-from app.kube.core.decode import Json, decoded
 from app.kube.core.objects import ObjectRecord
+from app.kube.decoding import wire
+from app.kube.decoding.decode import Json, decoded
 from app.kube.watch.resource import Resource
 
 GROUP = "batch.volcano.sh"

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from app.dialects.rules import duplicate, forbidden, invalid, required, unsupported
 from app.dialects.spec import Flaw, NodesNamed
 from app.dialects.volcano import selectors
-from app.kube.core import wire
+from app.kube.decoding import wire
 from app.patterns import InvalidPattern, check, length
 
 KINDS = NODE, HYPER_NODE = "Node", "HyperNode"

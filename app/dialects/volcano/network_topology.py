@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from app.dialects.rules import forbidden, required, too_small, unsupported
 from app.dialects.spec import Flaw, Within
-from app.kube.core import wire
+from app.kube.decoding import wire
 
 HARD, SOFT = "hard", "soft"
 

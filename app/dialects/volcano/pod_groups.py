@@ -31,9 +31,9 @@ from app.dialects.volcano import network_topology, selectors
 from app.dialects.volcano.keys import LONGEST_NAME
 from app.dialects.volcano.network_topology import NetworkTopology
 from app.dialects.volcano.queues import amounts_of
-from app.kube.core import wire
-from app.kube.core.decode import Json, controller, decoded
 from app.kube.core.objects import Amounts, ObjectRecord
+from app.kube.decoding import wire
+from app.kube.decoding.decode import Json, controller, decoded
 from app.kube.watch.resource import Resource
 from app.labels import EVERYTHING, LabelSelector, is_label_key
 

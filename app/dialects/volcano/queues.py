@@ -15,10 +15,10 @@ import msgspec
 
 from app.dialects.rules import too_long, too_many
 from app.dialects.spec import Flaw, Pool, Prerequisite
-from app.kube.core import wire
-from app.kube.core.decode import Json, decoded
 from app.kube.core.objects import Amounts, ObjectRecord
 from app.kube.core.quantity import InvalidQuantity, amount
+from app.kube.decoding import wire
+from app.kube.decoding.decode import Json, decoded
 from app.kube.watch.resource import Resource
 
 VERSION = "scheduling.volcano.sh/v1beta1"

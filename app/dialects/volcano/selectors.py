@@ -11,7 +11,7 @@ from typing import get_args
 
 from app.dialects.rules import forbidden, invalid, required, too_many, unsupported
 from app.dialects.spec import Flaw
-from app.kube.core import wire
+from app.kube.decoding import wire
 from app.labels import (
     LabelSelector,
     Operator,

@@ -11,8 +11,9 @@ from app.dialects.spec import GangKey, GangSpec, Index, LeafSpec, Lifecycle
 from app.dialects.workloads.kind import Place, Reads, WorkloadKind, gang_of
 from app.dialects.workloads.record import NULL, Templates, WorkloadRecord, or_one, record_of
 from app.dialects.workloads.templates import TemplatePlace
-from app.kube.core import wire
-from app.kube.core.decode import (
+from app.kube.core.objects import Owner, PodRecord
+from app.kube.decoding import wire
+from app.kube.decoding.decode import (
     DISRUPTION_TARGET,
     Json,
     Keep,
@@ -21,7 +22,6 @@ from app.kube.core.decode import (
     has_condition,
     part,
 )
-from app.kube.core.objects import Owner, PodRecord
 
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 SOURCE = "job"

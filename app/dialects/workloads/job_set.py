@@ -44,9 +44,9 @@ from app.dialects.workloads.record import (
     record_of,
 )
 from app.dialects.workloads.templates import TemplatePlace
-from app.kube.core import wire
-from app.kube.core.decode import Json, Keep, conditions, decoded, has_condition
 from app.kube.core.objects import PodRecord
+from app.kube.decoding import wire
+from app.kube.decoding.decode import Json, Keep, conditions, decoded, has_condition
 
 PREFIX = "jobset.sigs.k8s.io/"
 NAME = PREFIX + "jobset-name"

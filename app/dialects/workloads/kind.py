@@ -21,8 +21,8 @@ from app.dialects.spec import (
 )
 from app.dialects.workloads.record import Template, WorkloadRecord
 from app.dialects.workloads.templates import TemplatePlace
-from app.kube.core.decode import Json, Keep
 from app.kube.core.objects import PodRecord
+from app.kube.decoding.decode import Json, Keep
 from app.kube.watch.resource import Resource
 
 Reads = Callable[[Mapping[str, str]], Said | None]

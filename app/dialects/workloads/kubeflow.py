@@ -35,9 +35,9 @@ from app.dialects.workloads.record import (
     record_of,
 )
 from app.dialects.workloads.templates import TemplatePlace
-from app.kube.core import wire
-from app.kube.core.decode import Json, Keep, conditions, decoded, has_condition, part
 from app.kube.core.objects import PodRecord
+from app.kube.decoding import wire
+from app.kube.decoding.decode import Json, Keep, conditions, decoded, has_condition, part
 
 PREFIX = "training.kubeflow.org/"
 JOB_NAME = PREFIX + "job-name"

@@ -12,11 +12,11 @@ from typing import TypeVar
 import msgspec
 
 from app.errors import DecodeError
-from app.kube.core import wire
-from app.kube.core.decode import Keep, controller, decode_pod, kept
-from app.kube.core.large import values_in
 from app.kube.core.objects import ObjectRecord, Owner, PodRecord
 from app.kube.core.turns import turn
+from app.kube.decoding import wire
+from app.kube.decoding.decode import Keep, controller, decode_pod, kept
+from app.kube.decoding.large import values_in
 from app.settings import is_named
 
 LONGEST_NAME = 253  # characters of a schedulerName that are kept: ours has no more

@@ -17,9 +17,9 @@ from app.dialects.spec import GangKey, GangSpec, Index, LeafSpec
 from app.dialects.workloads.kind import Place, Reads, WorkloadKind, gang_of
 from app.dialects.workloads.record import NULL, Templates, WorkloadRecord, or_one, record_of
 from app.dialects.workloads.templates import TemplatePlace
-from app.kube.core import wire
-from app.kube.core.decode import Json, Keep, decoded
 from app.kube.core.objects import PodRecord
+from app.kube.decoding import wire
+from app.kube.decoding.decode import Json, Keep, decoded
 
 POD_INDEX = "apps.kubernetes.io/pod-index"
 SOURCE = "statefulset"

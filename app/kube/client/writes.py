@@ -14,9 +14,9 @@ from urllib.parse import quote
 from uuid import uuid4
 
 from app.errors import ApiError, Conflict, NotFound, NotLeading
-from app.kube.core.decode import SCHEDULED, Keep, decode_pod, decode_uid
 from app.kube.core.node_terms import REQUIRED, node_terms
 from app.kube.core.objects import PodRecord
+from app.kube.decoding.decode import SCHEDULED, Keep, decode_pod, decode_uid
 
 LONGEST_MESSAGE = 1024  # bytes an Event's message may have
 LONGEST_REASON = 128  # characters

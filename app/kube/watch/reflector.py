@@ -43,9 +43,10 @@ from app.errors import (
 )
 from app.kube.client.backoff import FIRST_SECONDS, LONGEST_SECONDS, Backoff
 from app.kube.client.transport import LONGEST_OBJECT
-from app.kube.core import aside, wire
-from app.kube.core.decode import decode_version
+from app.kube.core import aside
 from app.kube.core.objects import Record
+from app.kube.decoding import wire
+from app.kube.decoding.decode import decode_version
 from app.kube.watch.events import Applied, Deleted, Event, Kind, Listed
 from app.kube.watch.resource import Resource
 

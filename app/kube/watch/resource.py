@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from app.kube.core.decode import Json, Keep, decode_node, decode_pod
-from app.kube.core.label_keys import LabelKeys
 from app.kube.core.objects import NodeRecord, PodRecord, Record
-from app.kube.core.requests import NONE_OFFERED, Offered
+from app.kube.decoding.decode import Json, Keep, decode_node, decode_pod
+from app.kube.decoding.label_keys import LabelKeys
+from app.kube.decoding.requests import NONE_OFFERED, Offered
 from app.kube.watch.events import Kind
 
 

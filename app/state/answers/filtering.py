@@ -18,6 +18,7 @@ from app.kube.core.objects import PodRecord
 from app.state.answers.sampling import Sampling
 from app.state.cache.books import Books
 from app.state.cache.node_refusals import Offer, Refusals
+from app.state.claims.unseen import UnseenPods
 from app.state.filter_result import Candidates, Failed, Pinned, Rejected
 from app.state.gang.gang import Gang, Phase
 from app.state.gang.gangs import Gangs
@@ -25,10 +26,10 @@ from app.state.gang.membership import Member, member_of
 from app.state.lifecycle.members import Members
 from app.state.lifecycle.roll_call import RollCalls
 from app.state.pods.arrivals import Arrivals
-from app.state.pods.unseen import UnseenPods
-from app.state.report import messages, requeue, ungating
+from app.state.queueing import requeue, ungating
+from app.state.queueing.requeue import Requeues
+from app.state.report import messages
 from app.state.report.reports import Reports, not_joining
-from app.state.report.requeue import Requeues
 from app.state.reserve import binding, placeholders
 from app.state.reserve.plans import Plans
 from app.state.settings import EngineSettings

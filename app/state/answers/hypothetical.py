@@ -37,13 +37,13 @@ from app.state.answers.kept_nodes import KeptNodes
 from app.state.answers.scoring import Scoring
 from app.state.cache.books import ALL_NODES, Booking, Books, TopologyBooks, bounded, is_open
 from app.state.cache.eligibility import why_not
+from app.state.claims.claim_reader import ClaimReader
 from app.state.filter_result import Failed, Possible, Rejected, SentNodes
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
 from app.state.plan.exclusions import EARMARKED, UNLABELLED
 from app.state.plan.planner import Planner
 from app.state.plan.pod_sets import levels_of
-from app.state.pods.claim_reader import ClaimReader
 from app.state.pods.nominations import Nominations
 from app.state.report import messages
 from topology.fit.fit import NOT_OPEN

@@ -24,10 +24,10 @@ from app.kube.core.objects import Amounts, PodRecord
 from app.state.answers.kept_nodes import KeptNodes
 from app.state.answers.victim_cost import Cost, VictimCosts
 from app.state.cache.books import Books
+from app.state.claims.claim_reader import ClaimReader
 from app.state.filter_result import Victims
 from app.state.gang.gangs import Gangs
 from app.state.pods.arrivals import Arrivals, WaitingPod
-from app.state.pods.claim_reader import ClaimReader
 from app.state.pods.grants import UNHEARD_SECONDS, Grants
 from app.state.pods.nominations import Nomination, Nominations
 from app.state.pods.occupants import Occupants

@@ -26,7 +26,7 @@ from app.state.effects import ProtectNode
 from app.state.gang.gang import Gang
 from app.state.isolation import confined
 from app.state.plan.planner import Planner
-from app.state.report.outbox import Outbox
+from app.state.queueing.outbox import Outbox
 from app.state.settings import EngineSettings
 from app.state.turns.later import Later
 

@@ -15,7 +15,7 @@ from app.dialects.provisioning import keys
 from app.dialects.provisioning.records import RequestRecord, TemplateRecord
 from app.kube.core.objects import ObjectRecord
 from app.state.effects import EndAsk
-from app.state.report.outbox import Outbox
+from app.state.queueing.outbox import Outbox
 
 UNSEEN_SECONDS, MOST_UNSEEN_SECONDS = 10.0, 60.0  # until what does not show is written again
 MOST_LOOKED_AT = 256  # gangs in one step of a look: 8 us each

@@ -24,6 +24,7 @@ import msgspec
 
 from app.dialects.spec import Claim, GangKey
 from app.kube.core.objects import PodRecord
+from app.state.claims.unseen import UnseenPods
 from app.state.fairness.absent_pods import AbsentPods
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
@@ -32,8 +33,7 @@ from app.state.gang.parts import Birth, Narrowing
 from app.state.lifecycle.roll_call import RollCalls
 from app.state.plan.planner import Planner
 from app.state.plan.verdict import Plan
-from app.state.pods.unseen import UnseenPods
-from app.state.report import ungating
+from app.state.queueing import ungating
 from app.state.reserve import placeholders
 from app.state.reserve.plans import Plans
 from app.state.reserve.reservations import Reservations

@@ -1,10 +1,8 @@
-"""The books: what every node has, what runs there, what is reserved, and what objects say.
+"""The books: what every node has, what runs there, and what is reserved.
 
 `books.py` is the only writer of capacity; `eligibility.py` says whether a pod may go to a node,
-`node_table.py` to which. `objects.py` holds what vocabularies read, `kept_keys.py` the label keys
-that they name, `budgets.py` how many pods may be evicted, `pools.py` what gangs may have together.
-`counting.py` adds up what many pods request at once. `part_counted.py` has the pods with more
-resources than are counted, and `pod_lists.py` says when pods are read again. `device_parts.py` has
-what is left of devices that pods share. `node_refusals.py` remembers the nodes that kube-scheduler
-does not offer.
+`node_table.py` to which. `counting.py` adds up what many pods request at once, `totals.py` what
+they request by namespace. `part_counted.py` has the pods with more resources than are counted,
+`device_parts.py` what is left of devices that pods share. `node_refusals.py` remembers the nodes
+that kube-scheduler does not offer.
 """

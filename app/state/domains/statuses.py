@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from app.dialects.registry import Dialects
 from app.dialects.spec import DomainView, GangKey, StatusPatch
 from app.kube.core.objects import ObjectRecord
-from app.state.cache.objects import Objects
 from app.state.domains.topologies import Topologies
 from app.state.effects import Effect, EmitEvent, ObjectRef, WriteStatus
+from app.state.objects.declared import Objects
 from app.state.pauses import doubled
 
 MOST_PER_TICK = 50  # domains looked at

@@ -16,15 +16,15 @@ from dataclasses import dataclass, field
 
 from app.dialects.spec import Claim, GangKey
 from app.kube.core.objects import ObjectRecord, PodRecord
-from app.state.cache.objects import Objects
+from app.state.claims.claim_reader import ClaimReader
+from app.state.claims.named_pods import NamedPods
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
 from app.state.gang.membership import Member, member_of
 from app.state.isolation import OnFault, confined
 from app.state.lifecycle.members import Members
+from app.state.objects.declared import Objects
 from app.state.pods.assumed_pods import AssumedPods
-from app.state.pods.claim_reader import ClaimReader
-from app.state.pods.named_pods import NamedPods
 from app.state.pods.nominations import Nominations
 from app.state.reserve.plans import Plans
 from app.state.turns.pieces import pieces

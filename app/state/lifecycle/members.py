@@ -11,15 +11,16 @@ from dataclasses import dataclass
 from app.dialects import corral
 from app.dialects.spec import Claim, GangKey
 from app.kube.core.objects import PodRecord
-from app.state.cache.objects import Objects
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
 from app.state.gang.membership import Member, is_same_claim, member_of
 from app.state.lifecycle.disruption import Disruptions
 from app.state.lifecycle.roll_call import RollCalls
+from app.state.objects.declared import Objects
 from app.state.plan.planner import Planner
-from app.state.report import messages, requeue, ungating
-from app.state.report.nominating import Nominating
+from app.state.queueing import requeue, ungating
+from app.state.queueing.nominating import Nominating
+from app.state.report import messages
 from app.state.report.notes import Notes
 from app.state.report.reports import Reports
 from app.state.report.starts import Starts

@@ -32,9 +32,10 @@ from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
 from app.state.lifecycle.roll_call import RollCalls
 from app.state.plan.verdict import CLAIMS_NOT_COUNTED
-from app.state.report import messages, ungating
-from app.state.report.outbox import Outbox
-from app.state.report.requeue import Requeues
+from app.state.queueing import ungating
+from app.state.queueing.outbox import Outbox
+from app.state.queueing.requeue import Requeues
+from app.state.report import messages
 from app.state.reserve import binding
 from app.state.reserve.plans import Plans
 from app.state.reserve.reservations import Reservations

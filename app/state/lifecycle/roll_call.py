@@ -14,13 +14,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from app.dialects.spec import GangSpec, LeafPods, Said
-from app.state.cache.objects import Objects
 from app.state.domains.topologies import Topologies
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
 from app.state.gang.membership import Member, membership_status
 from app.state.isolation import confined
 from app.state.lifecycle.disruption import Disruptions
+from app.state.objects.declared import Objects
 from app.state.plan.planner import Planner
 from app.state.report import messages
 from app.state.report.notes import Notes

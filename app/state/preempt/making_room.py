@@ -18,20 +18,20 @@ from dataclasses import dataclass, field
 from app.dialects.spec import GangKey
 from app.fair_queue import FairQueue
 from app.state.cache.books import Books, Snapshot
-from app.state.cache.budgets import Budgets
-from app.state.cache.objects import Objects
 from app.state.effects import RoomAnswer, SeekRoom
 from app.state.gang.gang import Gang, Phase
 from app.state.gang.gangs import Gangs
 from app.state.gang.parts import Version
 from app.state.isolation import confined
+from app.state.objects.budgets import Budgets
+from app.state.objects.declared import Objects
 from app.state.plan.planner import Planner
 from app.state.pods.grants import Grants
 from app.state.pods.occupants import Occupants
 from app.state.preempt.room import RoomRequest, copied
 from app.state.preempt.room_plans import RoomPlans
 from app.state.preempt.standing import RunningGang, Standing, seconds_of
-from app.state.report.outbox import Outbox
+from app.state.queueing.outbox import Outbox
 from app.state.report.reports import Reports
 from app.state.settings import EngineSettings
 

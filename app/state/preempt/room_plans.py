@@ -35,9 +35,9 @@ from app.state.pods.nominations import Nomination, Nominations
 from app.state.pods.occupants import EVERYWHERE, Occupants
 from app.state.preempt.left_alone import LeftAlone, Recent
 from app.state.preempt.room_plan import Result, RoomPlan, Stage
+from app.state.queueing.outbox import Outbox
 from app.state.report import messages
 from app.state.report.notes import Notes
-from app.state.report.outbox import Outbox
 from app.state.report.reports import Reports
 from app.state.reserve.reservations import Reservations
 from app.state.settings import EngineSettings

@@ -24,8 +24,8 @@ import msgspec
 from app.dialects.spec import GangKey
 from app.kube.core.objects import Amounts
 from app.state.cache.books import Booking, bounded
-from app.state.cache.budgets import BudgetView
 from app.state.cache.counting import Vector
+from app.state.objects.budgets import BudgetView
 from app.state.pods.occupants import SYSTEM_PRIORITY, Occupant
 from topology.model.capacity import Capacity
 from topology.model.resources import ResourceAxis

@@ -33,11 +33,11 @@ from app.state.gang.membership import Member
 from app.state.gang.parts import Attempt
 from app.state.gang.reasons import Reason
 from app.state.plan.verdict import CLAIMS_NOT_COUNTED, NoPlan
+from app.state.queueing.outbox import Outbox
+from app.state.queueing.requeue import Requeues
 from app.state.report import messages
 from app.state.report.decisions import Decisions, What
 from app.state.report.lost import LostWrite, LostWrites
-from app.state.report.outbox import Outbox
-from app.state.report.requeue import Requeues
 from app.state.report.statuses import Statuses
 from app.state.settings import EngineSettings
 

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field, replace
 
 from app.dialects.registry import Dialects
 from app.dialects.spec import GangKey, GangSpec, GangView, StatusPatch
-from app.state.cache.objects import Objects
-from app.state.cache.pools import Pools
 from app.state.effects import WriteStatus
 from app.state.gang import minimum
 from app.state.gang.gang import Gang, Phase
 from app.state.gang.membership import MembershipStatus
 from app.state.isolation import OnFault, confined, reraise
+from app.state.objects.declared import Objects
+from app.state.objects.pools import Pools
 
 LEAST_SECONDS, MOST_SECONDS = 10.0, 300.0  # until a status that does not show is sent again
 LOST_SECONDS = 1.0  # the same of one that was lost, and is for a version of its object

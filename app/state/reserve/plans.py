@@ -20,9 +20,10 @@ from app.state.gang.gangs import Gangs
 from app.state.gang.membership import Member
 from app.state.plan.planner import Planner
 from app.state.plan.verdict import NoPlan, Plan
-from app.state.report import messages, ungating
+from app.state.queueing import ungating
+from app.state.queueing.requeue import Requeues
+from app.state.report import messages
 from app.state.report.reports import Reports
-from app.state.report.requeue import Requeues
 from app.state.report.starts import Starts
 from app.state.reserve import binding, placeholders
 from app.state.reserve.reservations import Reservations

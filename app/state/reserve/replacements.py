@@ -18,8 +18,8 @@ from app.state.gang.gangs import Gangs
 from app.state.gang.membership import Member
 from app.state.plan.planner import Planner
 from app.state.plan.verdict import Plan
-from app.state.report import ungating
-from app.state.report.requeue import Requeues
+from app.state.queueing import ungating
+from app.state.queueing.requeue import Requeues
 from app.state.reserve import binding, placeholders
 from app.state.reserve.reservations import Reservations
 from app.state.settings import EngineSettings

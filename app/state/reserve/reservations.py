@@ -17,7 +17,7 @@ from app.state.gang.gang import Gang
 from app.state.gang.membership import Member
 from app.state.plan.planner import Planner
 from app.state.plan.verdict import Plan
-from app.state.report.outbox import Outbox
+from app.state.queueing.outbox import Outbox
 from app.state.reserve import binding
 from app.state.turns.queue import Queue
 

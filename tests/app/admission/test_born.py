@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from app.dialects import corral
-from app.kube.core.decode import decode_pod
 from app.kube.core.objects import PodRecord
+from app.kube.decoding.decode import decode_pod
 from tests.app.admission.port import patch_of, patched, review, running_port
 from tests.certificates import pair
 from tests.cluster import RACK, Object, pod

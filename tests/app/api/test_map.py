@@ -13,9 +13,9 @@ from fastapi import FastAPI
 
 from app import fresh
 from app.api.routes import Standing, people
-from app.explain.map import GANGS_A_STEP, Known, copied, drawn
-from app.explain.map_view import MapPage
-from app.explain.usage import Books, Part, usage
+from app.explain.topology.map import GANGS_A_STEP, Known, copied, drawn
+from app.explain.topology.map_view import MapPage
+from app.explain.topology.usage import Books, Part, usage
 from app.kube.core.objects import PodRecord
 from app.kube.watch.events import Applied
 from app.state.engine import Engine

@@ -14,7 +14,7 @@ from fastapi import FastAPI
 
 from app.api import others as of_others
 from app.api import routes
-from app.api.leader import LEADER
+from app.api.http.leader import LEADER
 from app.api.others import Others
 from app.api.routes import MOST_WAITING, Standing, people
 from app.dialects.registry import DIALECTS

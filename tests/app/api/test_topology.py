@@ -11,7 +11,7 @@ import pytest
 from fastapi import FastAPI
 
 from app.api.routes import Standing, people
-from app.explain.usage import Books, Part, usage
+from app.explain.topology.usage import Books, Part, usage
 from app.kube.core.objects import NodeRecord, Taint
 from app.kube.core.turns import give_way
 from app.kube.watch.events import Applied

@@ -17,8 +17,8 @@ from app.extender.guard import Bounds, GuardedProtocol, Taken
 from app.extender.health import health
 from app.extender.routes import Limits, Port, verbs
 from app.extender.server import Server, listen, server_of, url_of
-from app.kube.core.decode import Keep
 from app.kube.core.objects import PodRecord
+from app.kube.decoding.decode import Keep
 from app.metrics import Metrics
 from app.settings import Address
 from app.state.answers.hypothetical import Hypothetical

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from app.cli.doctor.configuration import LOOPBACK, SchedulerConfig
 from app.cli.doctor.findings import Check, Problem, error, lines, warning
 from app.cli.doctor.seen import Object, OwnSettings
-from app.kube.core.requests import MARKERS
+from app.kube.decoding.requests import MARKERS
 
 ALL_NODES = 100  # percentageOfNodesToScore of a scheduler that looks at every node
 CLUSTERS_OWN = "kube-system/kube-scheduler"  # the Lease of the scheduler that every cluster has

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from app.cli.doctor.configuration import API_VERSION, KIND, SchedulerConfig
 from app.cli.doctor.findings import Check, Problem, error, lines, warning
-from app.kube.core.requests import MARKERS
+from app.kube.decoding.requests import MARKERS
 
 VERBS = ("filter", "prioritize", "preempt", "bind")
 WHOLE_PERCENTAGE = 100

@@ -13,7 +13,7 @@ from app.dialects.kueue.annotations import PREFERRED, REQUIRED
 from app.dialects.kueue.pod_groups import GROUP_NAME, TOTAL_COUNT
 from app.dialects.registry import DIALECTS
 from app.dialects.spec import Claim
-from app.kube.core.decode import decode_pod
+from app.kube.decoding.decode import decode_pod
 from app.settings import EngineOptions
 
 Object = dict[str, Any]

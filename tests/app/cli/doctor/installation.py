@@ -31,7 +31,7 @@ from app.cli.doctor.seen import (
     Webhooks,
     WebhookService,
 )
-from app.kube.core.decode import decode_node, decode_pod
+from app.kube.decoding.decode import decode_node, decode_pod
 from tests.app.dialects.volcano.from_labels.labelled import LEVELS, nodes_of
 
 ROOT = Path(__file__).resolve().parents[4]

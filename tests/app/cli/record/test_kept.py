@@ -11,7 +11,7 @@ from app.cli.record.fields import kept_node, kept_pod
 from app.cli.record.objects import kept_object
 from app.cli.record.recording import EVERYTHING
 from app.dialects.registry import DIALECTS
-from app.kube.core.decode import decode_node, decode_pod
+from app.kube.decoding.decode import decode_node, decode_pod
 from tests.app.cli.record.planting import CANARY, planted, texts, where
 from tests.app.dialects.grove import objects as grove
 from tests.app.dialects.kai import objects as kai

@@ -32,9 +32,9 @@ from app.dialects.spec import (
     Said,
     StatusPatch,
 )
-from app.kube.core import wire
-from app.kube.core.decode import Json, Keep, decoded
 from app.kube.core.objects import ObjectRecord, PodRecord
+from app.kube.decoding import wire
+from app.kube.decoding.decode import Json, Keep, decoded
 from app.kube.watch.resource import Resource
 from topology.model.request import Constraint
 

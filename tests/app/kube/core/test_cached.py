@@ -16,14 +16,14 @@ import pytest
 
 import app
 from app.kube.core.cached import BOUNDS, KIB, cached, weight
-from app.kube.core.decode import decode_pod
 from app.kube.core.objects import Requirement, Term
+from app.kube.decoding.decode import decode_pod
 
 MIB = 1024 * KIB
 NOT_USERS_OR_SHORT = {
     "app/kube/core/cached.py",  # weighs what it keeps
     "app/kube/core/quantity.py",  # 4,096 texts of at most 64 characters
-    "app/kube/core/large.py",  # a decoder for each kind of object, of which there are two dozen
+    "app/kube/decoding/large.py",  # a decoder for each kind of object, of which there are two dozen
     "app/patterns.py",  # what is wrong with 1,024 patterns of at most 1,024 characters, or nothing
     "app/kube/core/node_terms.py",  # 64 encoded affinities of our own plans
 }

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.kube.core.decode import decode_pod
 from app.kube.core.objects import PodRecord
+from app.kube.decoding.decode import decode_pod
 
 Json = dict[str, Any]
 READY = {"type": "Ready", "status": "True"}

@@ -18,7 +18,7 @@ from app.dialects.registry import DIALECTS
 from app.errors import CorralError, Forbidden, TooLong, TooManyRequests, Unreachable
 from app.kube.client.transport import LONGEST_OBJECT
 from app.kube.core.aside import LARGE_BYTES
-from app.kube.core.label_keys import LabelKeys
+from app.kube.decoding.label_keys import LabelKeys
 from app.kube.watch.events import Applied, Deleted, Event, Listed
 from app.kube.watch.reflector import (
     BYTES_PER_TURN,

@@ -7,14 +7,14 @@ import json
 import msgspec
 import pytest
 
-from app.kube.core.decode import decode_pod
 from app.kube.core.objects import PodRecord
-from app.kube.core.requests import MOST_RESOURCES
+from app.kube.decoding.decode import decode_pod
+from app.kube.decoding.requests import MOST_RESOURCES
 from app.kube.watch.events import Listed
-from app.state.cache.pod_lists import GATHER_SECONDS, RELIST_SECONDS
 from app.state.effects import ReadAgain
 from app.state.filter_result import Failed
 from app.state.journal.replay import replay
+from app.state.objects.pod_lists import GATHER_SECONDS, RELIST_SECONDS
 from tests.app.state.journal.test_journal import RecordedWorld
 from tests.app.state.world import World, members
 from tests.records import GPU, node

@@ -9,10 +9,10 @@ import pytest
 
 from app.dialects.spec import MOST_PODS
 from app.kube.watch.events import Listed
+from app.state.claims.named_pods import MOST_TOLD
 from app.state.effects import Bind, BindFailed, Requeue, Ungate
 from app.state.filter_result import Passed, Pinned, Rejected
 from app.state.gang.gang import Phase
-from app.state.pods.named_pods import MOST_TOLD
 from tests.app.dialects import toy
 from tests.app.state.bands import BandWorld, band, player
 from tests.app.state.stories import GATED

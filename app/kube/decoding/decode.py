@@ -1,0 +1,486 @@
+"""JSON of one object in, one slim record out.
+
+The bytes come from the API server and, for pods, also from any client of the extender port:
+any input yields a record or a DecodeError. An object that is well-formed but says something
+impossible (a quantity of "-5") yields a record whose `problem` says so, since a pod we refuse to
+see would still take up room.
+
+Strings that repeat are interned and so are requests and shapes: gangs have thousands of equal pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from sys import intern
+from typing import TypeVar
+
+import msgspec
+
+from app.errors import DecodeError
+from app.kube.core.cached import KIB, cached
+from app.kube.core.objects import (
+    Health,
+    NodeRecord,
+    Owner,
+    PodRecord,
+    Requirement,
+    Shape,
+    Taint,
+    Term,
+    Toleration,
+)
+from app.kube.decoding import large, wire
+from app.kube.decoding.requests import NONE_OFFERED, Offered, node_allocatable, pod_request
+
+Json = bytes | memoryview | msgspec.Raw
+Keep = Callable[[str], bool]
+"""Tells which label and annotation keys a record retains."""
+
+MOST_WEIGHT = 100  # of one preferred term
+DISRUPTION_TARGET = "DisruptionTarget"  # the condition of a pod that is evicted or preempted
+PREEMPTED = "PreemptionByScheduler"  # the reason of that condition
+SCHEDULED = "PodScheduled"  # the condition that says whether a pod has a node
+UNSCHEDULABLE = "Unschedulable"  # its reason where no node takes the pod …
+GATED = "SchedulingGated"  # … and where nobody has looked, for the pod is behind a gate
+MOST_GRACE_SECONDS = 86_400  # of what a pod may say
+FEW_TERMS = 32  # as many as a pod is narrowed to by default; kept apart from what is longer
+FEW_TOLERATIONS = 16  # lines that are worth sharing; pods have two to five
+SHORT_AFFINITY = 8 * KIB  # bytes of JSON; such a pod's has 3,000
+
+_T = TypeVar("_T")
+_PREEMPTED = PREEMPTED.encode()
+_UNSCHEDULABLE = UNSCHEDULABLE.encode()
+_NOTHING: Mapping[str, str] = {}  # shared by all pods without kept keys
+_NO_METADATA = wire.Metadata()
+_UNNAMED = wire.VersionedMetadata()
+_POD = msgspec.json.Decoder(wire.Pod)
+_AFFINITY = msgspec.json.Decoder(wire.Affinity | None)
+_CONDITIONS: msgspec.json.Decoder[list[wire.Condition | None] | None] = msgspec.json.Decoder(
+    list[wire.Condition | None] | None
+)
+_READINESS: msgspec.json.Decoder[list[wire.Readiness | None] | None] = msgspec.json.Decoder(
+    list[wire.Readiness | None] | None
+)
+_CONTAINER_STATUSES: msgspec.json.Decoder[list[wire.ContainerStatus | None] | None] = (
+    msgspec.json.Decoder(list[wire.ContainerStatus | None] | None)
+)
+_NODE = msgspec.json.Decoder(wire.Node)
+_VERSIONED = msgspec.json.Decoder(wire.Versioned)
+
+
+def decode_pod(
+    raw: Json, keep: Keep, keep_label: Keep | None = None, offered: Offered = NONE_OFFERED
+) -> PodRecord:
+    """Return the record of a pod, from a watch or an extender request.
+
+    `keep_label`: which labels are kept, if not the same keys as of annotations.
+    `offered`: the resources that are counted also of a pod with too many.
+    Raises: DecodeError naming the pod and the field.
+    """
+    if len(raw) <= large.LARGE:
+        return pod_record(decoded(_POD, raw, "Pod"), raw, keep, keep_label, offered)
+    pod, unread = _read(large.pod, raw, "Pod")
+    return pod_record(pod, raw, keep, keep_label, offered, unread)
+
+
+def pod_record(
+    pod: wire.Pod,
+    raw: Json,
+    keep: Keep,
+    keep_label: Keep | None = None,
+    offered: Offered = NONE_OFFERED,
+    unread: str = "",
+) -> PodRecord:
+    """Return the record of a pod that is decoded already from these bytes.
+
+    `unread`: what of the pod was left out, if anything.
+    Raises: DecodeError naming the pod and the field.
+    """
+    metadata = pod.metadata or _NO_METADATA
+    spec = pod.spec or wire.PodSpec()
+    status = pod.status or wire.PodStatus()
+    try:
+        request, unreadable, offered_then = pod_request(spec, offered)
+    except (ValueError, RecursionError) as error:
+        raise DecodeError(f"Pod {_name_in(raw)}: {error}") from error
+    problem = unread or unreadable
+    namespace, name = intern(metadata.namespace or ""), metadata.name or ""
+    preempted_at = _preempted_at(status.conditions)
+    group = spec.scheduling_group
+    return PodRecord(
+        namespace=namespace,
+        name=name,
+        uid=metadata.uid or "",
+        node=intern(spec.node_name or ""),
+        phase=intern(status.phase or ""),
+        scheduler=intern(spec.scheduler_name or ""),
+        priority=spec.priority or 0,
+        request=request,
+        shape=_shape(spec, raw),
+        gates=_gates(spec),
+        is_terminating=metadata.deletion_timestamp is not None,
+        created=intern(metadata.creation_timestamp or ""),
+        labels=kept(metadata.labels, keep_label or keep),
+        annotations=kept(metadata.annotations, keep),
+        owner=controller(metadata),
+        nominated_node=intern(status.nominated_node_name or ""),
+        version=metadata.resource_version or "",
+        problem=f"Pod {namespace}/{name}: {problem}" if problem else "",
+        has_claims=bool(spec.resource_claims),
+        is_preempted=preempted_at is not None,
+        preempted_at=preempted_at or "",
+        grace_seconds=min(max(metadata.deletion_grace_period_seconds or 0, 0), MOST_GRACE_SECONDS),
+        preempts=spec.preemption_policy != "Never",
+        offered_then=offered_then,
+        pod_group=intern(group.pod_group_name or "") if group is not None else "",
+        health=_health(status) if spec.node_name else "",
+        is_marked=bool(spec.scheduling_gates) and _is_marked(status.conditions),
+    )
+
+
+def decode_node(raw: Json, keep: Keep | None = None) -> NodeRecord:
+    """Return the record of a node.
+
+    `keep`: which annotations are kept; None: none.
+    Raises: DecodeError naming the node and the field.
+    """
+    if len(raw) <= large.LARGE:
+        node, unread = decoded(_NODE, raw, "Node"), ""
+    else:
+        node, unread = _read(large.node, raw, "Node")
+    metadata = node.metadata or _NO_METADATA
+    spec = node.spec or wire.NodeSpec()
+    status = node.status or wire.NodeStatus()
+    allocatable, unreadable = node_allocatable(status)
+    problem = unread or unreadable
+    name = intern(metadata.name or "")
+    labels = metadata.labels or {}
+    return NodeRecord(
+        name=name,
+        uid=metadata.uid or "",
+        labels={intern(key): intern(value or "") for key, value in labels.items()},
+        allocatable=allocatable,
+        is_ready=has_condition(status.conditions, "Ready"),
+        is_unschedulable=bool(spec.unschedulable),
+        taints=tuple(
+            Taint(taint.key or "", taint.value or "", taint.effect or "")
+            for taint in spec.taints or ()
+            if taint is not None
+        ),
+        version=metadata.resource_version or "",
+        problem=f"Node {name}: {problem}" if problem else "",
+        annotations=kept(metadata.annotations, keep) if keep else _NOTHING,
+    )
+
+
+def decode_version(raw: Json) -> str:
+    """Return the resourceVersion of any object, "" if it has none.
+
+    Raises: DecodeError.
+    """
+    return (_read(_VERSIONED.decode, raw, "object").metadata or _UNNAMED).resource_version or ""
+
+
+def decode_uid(raw: Json) -> str:
+    """Return the uid of any object, "" if it has none.
+
+    Raises: DecodeError.
+    """
+    return (_read(_VERSIONED.decode, raw, "object").metadata or _UNNAMED).uid or ""
+
+
+def decoded(decoder: msgspec.json.Decoder[_T], raw: Json, kind: str) -> _T:
+    """Return the wire object in the bytes.
+
+    Raises: DecodeError naming the object, also for one whose metadata is more than is read.
+    """
+    if len(raw) <= large.LARGE:
+        return _read(decoder.decode, raw, kind)
+    found, metadata, unread = _read(partial(large.any_object, decoder), raw, kind)
+    if unread:
+        raise DecodeError(f"{kind} {_name_of(metadata)}: {unread}")
+    return found
+
+
+def part(
+    decoder: msgspec.json.Decoder[_T],
+    raw: msgspec.Raw,
+    path: str,
+    kind: str,
+    written: wire.Metadata | None,
+    most: int = large.MOST_VALUES,
+) -> _T:
+    """Return a part of an object, if it has no more values than any real one.
+
+    Raises: DecodeError naming the object and the part.
+    """
+    try:
+        return large.part(decoder, raw, path, most)
+    except (ValueError, RecursionError) as error:
+        raise DecodeError(f"{kind} {_name_of(written or _NO_METADATA)}: {error}") from error
+
+
+def conditions(
+    raw: msgspec.Raw, kind: str, written: wire.Metadata | None
+) -> list[wire.Condition | None] | None:
+    """Return the conditions in an object's status.
+
+    Raises: DecodeError naming the object.
+    """
+    return part(_CONDITIONS, raw, "status.conditions", kind, written)
+
+
+def _read(decode: Callable[[Json], _T], raw: Json, kind: str) -> _T:
+    try:
+        return decode(raw)
+    except (ValueError, RecursionError) as error:  # RecursionError: 100,000 opening brackets
+        raise DecodeError(f"{kind} {_name_in(raw)}: {error}") from error
+
+
+def _name_in(raw: Json) -> str:
+    try:
+        metadata = _VERSIONED.decode(raw).metadata or _UNNAMED
+    except (ValueError, RecursionError):
+        return "without a readable name"
+    return _name_of(metadata)
+
+
+def _name_of(metadata: wire.Metadata | wire.VersionedMetadata) -> str:
+    return f"{metadata.namespace or ''}/{metadata.name or ''}".removeprefix("/")
+
+
+def kept(texts: Mapping[str, str | None] | None, keep: Keep) -> Mapping[str, str]:
+    """Return those labels or annotations that are worth their memory."""
+    if not texts:
+        return _NOTHING
+    kept = {intern(key): intern(value or "") for key, value in texts.items() if keep(key)}
+    return kept or _NOTHING
+
+
+def _gates(spec: wire.PodSpec) -> tuple[str, ...]:
+    gates = spec.scheduling_gates
+    return tuple(intern(gate.name or "") for gate in gates if gate is not None) if gates else ()
+
+
+def controller(metadata: wire.Metadata) -> Owner | None:
+    """Return the owner that controls an object, if one does."""
+    for owner in metadata.owner_references or ():
+        if owner is not None and owner.controller:
+            return _owner(
+                owner.api_version or "", owner.kind or "", owner.name or "", owner.uid or ""
+            )
+    return None
+
+
+@cached(1_024, 2 * KIB)
+def _owner(api_version: str, kind: str, name: str, uid: str) -> Owner:
+    return Owner(api_version, kind, name, uid)
+
+
+def _preempted_at(conditions: msgspec.Raw) -> str | None:
+    """When kube-scheduler has said that it ends the pod for another one; None: it has not.
+
+    Source: kubernetes v1.36 pkg/scheduler/framework/preemption/executor.go, PreemptPod.
+    """
+    if _PREEMPTED not in bytes(conditions):
+        return None
+    try:
+        found = large.part(_CONDITIONS, conditions, "status.conditions")
+    except (ValueError, RecursionError):
+        return None  # of a request: the API server has none that cannot be read
+    for condition in found or ():
+        if has_condition([condition], DISRUPTION_TARGET, reason=PREEMPTED):
+            return (condition and condition.last_transition_time) or ""
+    return None
+
+
+def _is_marked(conditions: msgspec.Raw) -> bool:
+    """Whether node autoscalers count a pod as one that no node takes.
+
+    Source: kubernetes/autoscaler cluster-autoscaler/utils/kubernetes/listers.go (1.36.1);
+    kubernetes-sigs/karpenter pkg/utils/pod/scheduling.go, FailedToSchedule (v1.14.0).
+    """
+    if _UNSCHEDULABLE not in bytes(conditions):
+        return False
+    try:
+        found = large.part(_CONDITIONS, conditions, "status.conditions")
+    except (ValueError, RecursionError):
+        return False
+    return has_condition(found, SCHEDULED, reason=UNSCHEDULABLE, status="False")
+
+
+def _health(status: wire.PodStatus) -> Health:
+    """How the containers of a pod that has a node are, as Grove's operator counts them.
+
+    Source: grove operator/internal/utils/kubernetes/pod.go, CategorizePodsByConditionType
+    (v0.1.0-alpha.8).
+    """
+    try:
+        for condition in large.part(_READINESS, status.conditions, "status.conditions") or ():
+            if condition is not None and condition.type == "Ready" and condition.status == "True":
+                return "ready"
+        main, init = (
+            large.part(_CONTAINER_STATUSES, part, "status.containerStatuses") or ()
+            for part in (status.container_statuses, status.init_container_statuses)
+        )
+    except (ValueError, RecursionError):
+        return ""
+    has_erred = any(each is not None and _exit_code(each) for each in (*main, *init))
+    is_unready = any(each is not None and each.started and not each.ready for each in main)
+    return "failing" if has_erred or is_unready else ""
+
+
+def _exit_code(status: wire.ContainerStatus) -> int:
+    """With which a container has ended the last time; 0: well, or never."""
+    last = status.last_state
+    return (last and last.terminated and last.terminated.exit_code) or 0
+
+
+def has_condition(
+    conditions: list[wire.Condition | None] | None,
+    *types: str,
+    reason: str | None = None,
+    status: str = "True",
+) -> bool:
+    """Tell whether one of these conditions has this status, for this reason if one is given."""
+    return any(
+        condition is not None
+        and condition.type in types
+        and condition.status == status
+        and reason in (None, condition.reason)
+        for condition in conditions or ()
+    )
+
+
+def _shape(spec: wire.PodSpec, raw: Json) -> Shape:
+    selector = spec.node_selector
+    tolerations = spec.tolerations
+    try:
+        terms, preferred = _affinity(bytes(spec.affinity))
+    except (ValueError, RecursionError) as error:
+        where = str(error).replace("`$", "`$.spec.affinity")
+        raise DecodeError(f"Pod {_name_in(raw)}: {where}") from error
+    return _interned_shape(
+        tuple(sorted((key, value or "") for key, value in selector.items())) if selector else (),
+        terms,
+        _tolerations(tolerations) if tolerations else (),
+        preferred,
+    )
+
+
+_Selector = tuple[tuple[str, str], ...]
+_Terms = tuple[Term, ...]
+_Tolerations = tuple[Toleration, ...]
+_Preferred = tuple[tuple[int, Term], ...]
+
+
+def _interned_shape(
+    selector: _Selector, terms: _Terms, tolerations: _Tolerations, preferred: _Preferred
+) -> Shape:
+    lines = len(terms) + len(preferred)
+    shape = _plain_shape if not lines else _shape_with_terms if lines <= FEW_TERMS else _long_shape
+    return shape(selector, terms, tolerations, preferred)
+
+
+@cached(1_024, 4 * KIB)
+def _plain_shape(
+    selector: _Selector, terms: _Terms, tolerations: _Tolerations, preferred: _Preferred
+) -> Shape:
+    return Shape(selector, terms, tolerations, preferred)
+
+
+@cached(256, 24 * KIB)
+def _shape_with_terms(
+    selector: _Selector, terms: _Terms, tolerations: _Tolerations, preferred: _Preferred
+) -> Shape:
+    return Shape(selector, terms, tolerations, preferred)
+
+
+@cached(4, 512 * KIB)
+def _long_shape(
+    selector: _Selector, terms: _Terms, tolerations: _Tolerations, preferred: _Preferred
+) -> Shape:
+    return Shape(selector, terms, tolerations, preferred)
+
+
+def _tolerations(lines: list[wire.PodToleration | None]) -> _Tolerations:
+    toleration = _toleration if len(lines) <= FEW_TOLERATIONS else Toleration
+    return tuple(
+        toleration(
+            line.key or "",
+            line.operator or "Equal",
+            line.value or "",
+            line.effect or "",
+            line.toleration_seconds is not None,
+        )
+        for line in lines
+        if line is not None
+    )
+
+
+@cached(1_024, KIB)
+def _toleration(
+    key: str, operator: str, value: str, effect: str, is_for_a_while: bool
+) -> Toleration:
+    return Toleration(key, operator, value, effect, is_for_a_while)
+
+
+def _affinity(raw: bytes) -> tuple[_Terms, _Preferred]:
+    return _short_affinity(raw) if len(raw) <= SHORT_AFFINITY else _long_affinity(raw)
+
+
+@cached(128, 24 * KIB)  # narrowed pods carry dozens of terms, and a gang's pods the same ones
+def _short_affinity(raw: bytes) -> tuple[_Terms, _Preferred]:
+    return _read_affinity(raw)
+
+
+@cached(4, 512 * KIB)
+def _long_affinity(raw: bytes) -> tuple[_Terms, _Preferred]:
+    return _read_affinity(raw)
+
+
+def _read_affinity(raw: bytes) -> tuple[_Terms, _Preferred]:
+    affinity = _AFFINITY.decode(raw)
+    return ((), ()) if affinity is None else (_terms(affinity), _preferred(affinity))
+
+
+def _terms(affinity: wire.Affinity) -> tuple[Term, ...]:
+    if affinity.node_affinity is None or affinity.node_affinity.required is None:
+        return ()
+    terms = tuple(
+        _term(term)
+        for term in affinity.node_affinity.required.node_selector_terms or ()
+        if term is not None
+    )
+    # Required affinity without terms matches no node; one empty term says the same.
+    return terms or (Term(),)
+
+
+def _preferred(affinity: wire.Affinity) -> tuple[tuple[int, Term], ...]:
+    if affinity.node_affinity is None or not affinity.node_affinity.preferred:
+        return ()
+    return tuple(
+        # The API server takes 1 to 100; who else sends us pods may not be so careful.
+        (min(max(line.weight or 0, 0), MOST_WEIGHT), _term(line.preference))
+        for line in affinity.node_affinity.preferred
+        if line is not None and line.preference is not None
+    )
+
+
+def _term(term: wire.SelectorTerm) -> Term:
+    return Term(_requirements(term.match_expressions), _requirements(term.match_fields))
+
+
+def _requirements(lines: list[wire.SelectorRequirement | None] | None) -> tuple[Requirement, ...]:
+    return tuple(
+        # A null line is one that never holds, as in Go; dropping it would widen the term.
+        Requirement("", "", ())
+        if line is None
+        else Requirement(
+            intern(line.key or ""),
+            intern(line.operator or ""),
+            tuple(intern(value or "") for value in line.values or ()),
+        )
+        for line in lines or ()
+    )

@@ -1,0 +1,203 @@
+"""The objects of the vocabularies, and the gangs that they declare something of.
+
+    by_gang   gang ──▶ objects that name it
+    inside    gang ──▶ objects that are inside the one of this key, which need not be there
+
+Objects inside one another are parts of the outermost one's gang. They come in any order, and may be
+inside themselves by mistake: a look up or down stops where it has been.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from app.dialects.registry import Dialects
+from app.dialects.spec import NO_PODS, GangKey, GangSpec, LeafPods, Said
+from app.kube.core.objects import ObjectRecord
+from app.state.objects.kept_keys import KeptKeys, Lacking
+
+MOST_INSIDE = 512  # objects of one gang that are read; a vocabulary refuses fewer
+MOST_AROUND = 16  # keys around an object; the same
+MOST_KNOWN = 64  # gangs whose objects are known without a walk, until one changes
+
+
+@dataclass(slots=True)
+class Objects:
+    """What the watch shows of them; `by_gang` has the uids of those that concern a gang."""
+
+    dialects: Dialects
+    kept_keys: KeptKeys
+    names_keys: bool = field(init=False)
+    """Whether some vocabulary has objects that name label keys of pods."""
+    by_uid: dict[str, ObjectRecord] = field(default_factory=dict)
+    by_gang: dict[GangKey, dict[str, None]] = field(default_factory=dict)
+    inside: dict[GangKey, dict[str, None]] = field(default_factory=dict)
+    _last_pods: dict[str, None] = field(default_factory=dict)
+    """Uids of controllers that give up with one pod more, unless their own owners go on."""
+    _nests: bool = field(init=False)
+    _known: dict[GangKey, Sequence[ObjectRecord]] = field(default_factory=dict)
+    """What `of` has found of what others are inside: each of its pods that comes asks again."""
+
+    def __post_init__(self) -> None:
+        self.names_keys = self.dialects.names_keys
+        self._nests = self.dialects.nests_objects
+
+    def of(self, key: GangKey) -> Collection[ObjectRecord]:
+        """The objects that concern a gang, those inside others after them: MOST_INSIDE at most."""
+        if key not in self.inside:
+            return self.named(key)
+        known = self._known.get(key)
+        if known is None:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            known = self._known[key] = self._of(key)
+        return known
+
+    def _of(self, key: GangKey) -> Sequence[ObjectRecord]:
+        found: dict[str, None] = {}
+        for each in self.within(key):
+            if len(found) >= MOST_INSIDE:
+                break
+            found.update(dict.fromkeys(self.by_gang.get(each, ())))
+        return [self.by_uid[uid] for uid in found]
+
+    def named(self, key: GangKey) -> Collection[ObjectRecord]:
+        """The objects that name a gang themselves."""
+        return [self.by_uid[uid] for uid in self.by_gang.get(key, ())]
+
+    def around(self, key: GangKey) -> Sequence[GangKey]:
+        """The keys of what the object of this key is inside, the nearest first."""
+        found: dict[GangKey, None] = {}
+        parent = self._parent(key)
+        while parent is not None and parent not in found and len(found) < MOST_AROUND:
+            found[parent] = None
+            parent = self._parent(parent)
+        return list(found)
+
+    def within(self, key: GangKey) -> Iterator[GangKey]:
+        """This key, and those of all objects inside, as deep as `around` looks the other way."""
+        found, waiting = {key}, deque(((key, 0),))
+        while waiting:
+            each, depth = waiting.popleft()
+            yield each
+            for uid in self.inside.get(each, ()) if depth < MOST_AROUND else ():
+                inner = set(self.dialects.keys_of(self.by_uid[uid])) - found
+                found |= inner
+                waiting.extend((one, depth + 1) for one in sorted(inner, key=str))
+
+    def _parent(self, key: GangKey) -> GangKey | None:
+        if not self._nests:
+            return None
+        records = self.named(key)
+        return next((found for each in records if (found := self.dialects.inside(each))), None)
+
+    def spec(
+        self,
+        key: GangKey,
+        said: Sequence[Said] = (),
+        ended: Sequence[Said] = (),
+        pods: Mapping[str, LeafPods] = NO_PODS,
+    ) -> GangSpec | None:
+        """What a gang is, from its objects, its live pods and its failed ones.
+
+        It is not known before the pods were read with every label key that its objects name.
+        """
+        if self.names_keys and self.lacking(key):
+            return None
+        return self.dialects.spec(key, self.of(key), said, ended, pods)
+
+    def lacking(self, key: GangKey) -> Lacking | None:
+        """The label keys that objects of a gang name and pods were read without."""
+        return self.kept_keys.lacking(self.of(key))
+
+    def gangs_with_keys(self) -> list[GangKey]:
+        """The gangs with objects that name label keys of pods."""
+        named = (self.by_uid[uid] for uid in self.kept_keys.objects)
+        return list(dict.fromkeys(key for each in named for key in self.dialects.keys_of(each)))
+
+    def of_kind(self, kind: str) -> list[str]:
+        """The uids of every object of a kind."""
+        return [uid for uid, record in self.by_uid.items() if record.kind == kind]
+
+    def ending_with_a_pod(self) -> frozenset[str]:
+        """The uids of the controllers that give up for good when one more pod is evicted."""
+        known = self.by_uid
+        return frozenset(
+            uid
+            for uid in self._last_pods
+            if self.dialects.ends_with_a_pod(known[uid], self._owner_of(known[uid]))
+        )
+
+    def _owner_of(self, record: ObjectRecord) -> ObjectRecord | None:
+        owner = getattr(record, "owner", None)
+        return None if owner is None else self.by_uid.get(owner.uid)
+
+    def put(self, record: ObjectRecord) -> Iterator[GangKey]:
+        """Add or replace an object: the gangs that it concerns or did, none if nothing changed."""
+        before = self.by_uid.get(record.uid)
+        self._known.clear()
+        self.by_uid[record.uid] = record  # a status that is written names its version
+        if before is not None and before == msgspec.structs.replace(record, version=before.version):
+            return  # most events of a Job are news of its status, which does not concern its gang
+        if self.names_keys:
+            self.kept_keys.put(record)
+        self._last_pods.pop(record.uid, None)
+        if self.dialects.ends_with_a_pod(record):
+            self._last_pods[record.uid] = None
+        # A JobSet that restarts, a Job with other labels and fewer groups concern other gangs.
+        left = dict.fromkeys(self.dialects.keys_of(before) if before else ())
+        if before is not None and self._nests:
+            yield from self._moved(before, record)
+        for key in self.dialects.keys_of(record):
+            self.by_gang.setdefault(key, {})[record.uid] = None
+            left.pop(key, None)
+            yield key
+        for key in left:
+            self._leave(key, record.uid)
+            yield key
+        parent = self.dialects.inside(record) if self._nests else None
+        if parent is not None:
+            self.inside.setdefault(parent, {})[record.uid] = None
+            yield parent
+            yield from self.around(parent)
+
+    def drop(self, uid: str) -> Collection[GangKey]:
+        """Forget an object that is gone: the gangs that it concerned."""
+        record = self.by_uid.pop(uid, None)
+        self._known.clear()
+        self._last_pods.pop(uid, None)
+        if self.names_keys:
+            self.kept_keys.drop(uid)
+        if record is None:
+            return ()
+        keys = list(self.dialects.keys_of(record))
+        for key in keys:
+            self._leave(key, uid)
+        return [*keys, *self._outgoing(record)] if self._nests else keys
+
+    def _moved(self, before: ObjectRecord, record: ObjectRecord) -> Collection[GangKey]:
+        """What an object was inside of before this change, and is not any more."""
+        is_same = self.dialects.inside(before) == self.dialects.inside(record)
+        return () if is_same else self._outgoing(before)
+
+    def _outgoing(self, record: ObjectRecord) -> Collection[GangKey]:
+        """Take an object out of what it is inside: the keys of that, and of what is around it."""
+        parent = self.dialects.inside(record)
+        if parent is None:
+            return ()
+        _take_out(self.inside, parent, record.uid)
+        return [parent, *self.around(parent)]
+
+    def _leave(self, key: GangKey, uid: str) -> None:
+        _take_out(self.by_gang, key, uid)
+
+
+def _take_out(uids: dict[GangKey, dict[str, None]], key: GangKey, uid: str) -> None:
+    of_key = uids[key]
+    del of_key[uid]
+    if not of_key:
+        del uids[key]
