@@ -19,8 +19,8 @@ import msgspec
 from app.admission.scope import Scope
 from app.admission.templates import Template, controller_of, template_of, templates
 from app.dialects.dialect import Known, PodSetClaim, PodsMade, TemplateOwner, none_known
+from app.dialects.flaw import Flaw, FlawKind
 from app.dialects.registry import Dialects, Reading
-from app.dialects.spec import Flaw, FlawKind
 from app.errors import DecodeError
 from app.kube.core.objects import PodRecord
 from app.kube.decoding.decode import decode_pod

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import structlog
 
-from app.dialects.spec import ObjectWrite
+from app.dialects.written import ObjectWrite
 from app.errors import ApiError, Conflict, NotFound
 from app.kube.client.deadline import answered_within
 from app.state.kept_objects import KeptObjects

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import structlog
 
-from app.dialects.spec import Prerequisite
+from app.dialects.written import Prerequisite
 from app.errors import ApiError, Conflict, NotFound
 from app.kube.client.deadline import answered_within
 

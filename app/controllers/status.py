@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import structlog
 
-from app.dialects.spec import AT_WRITE
+from app.dialects.written import AT_WRITE
 from app.errors import ApiError, Conflict, NotFound
 from app.kube.client.deadline import answered_within
 from app.kube.client.work_queue import WorkQueue

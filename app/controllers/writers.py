@@ -30,7 +30,8 @@ from app.controllers.provisioning import ProvisioningController
 from app.controllers.report import ReportController
 from app.controllers.room import Question, RoomController
 from app.controllers.status import StatusController
-from app.dialects.spec import GangKey, Prerequisite
+from app.dialects.spec import GangKey
+from app.dialects.written import Prerequisite
 from app.errors import NotLeading
 from app.kube.client.writes import Client
 from app.metrics import Metrics

@@ -6,26 +6,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple, Protocol
 
-from app.dialects.spec import (
-    NO_PODS,
-    Allowance,
-    Claim,
-    Difference,
-    DisruptionBudget,
-    DomainView,
-    Draw,
-    Flaw,
-    GangKey,
-    GangSpec,
-    GangView,
-    LeafPods,
-    Pool,
-    Prerequisite,
-    Said,
-    StatusPatch,
-    TopologySpec,
-)
+from app.dialects.declared import Allowance, DisruptionBudget, DomainView, Draw, Pool, TopologySpec
+from app.dialects.flaw import Flaw
+from app.dialects.spec import NO_PODS, Claim, GangKey, GangSpec, LeafPods, Said
 from app.dialects.workloads.templates import TemplatePlace
+from app.dialects.written import Difference, GangView, Prerequisite, StatusPatch
 from app.kube.core.objects import ObjectRecord, PodRecord
 from app.kube.decoding.decode import Json, Keep
 from app.kube.watch.events import Kind

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from app.dialects import corral
-from app.dialects.spec import AT_WRITE, NOTHING_SAID, GangKey, Said
+from app.dialects.spec import NOTHING_SAID, GangKey, Said
+from app.dialects.written import AT_WRITE
 from app.kube.core.objects import ObjectRecord, PodRecord
 
 _R = TypeVar("_R", bound=ObjectRecord)

@@ -17,6 +17,7 @@ from app.dialects import (
     quota,
     volcano,
 )
+from app.dialects.declared import Allowance, DisruptionBudget, DomainView, Draw, Pool, TopologySpec
 from app.dialects.dialect import (
     Dialect,
     KeptKind,
@@ -26,26 +27,12 @@ from app.dialects.dialect import (
     Strings,
     TemplateOwner,
 )
+from app.dialects.flaw import Flaw
 from app.dialects.rules import forbidden
 from app.dialects.silence import Silence
-from app.dialects.spec import (
-    NO_PODS,
-    Allowance,
-    Claim,
-    DisruptionBudget,
-    DomainView,
-    Draw,
-    Flaw,
-    GangKey,
-    GangSpec,
-    LeafPods,
-    Pool,
-    Prerequisite,
-    Said,
-    StatusPatch,
-    TopologySpec,
-)
+from app.dialects.spec import NO_PODS, Claim, GangKey, GangSpec, LeafPods, Said
 from app.dialects.workloads import TemplatePlace
+from app.dialects.written import Prerequisite, StatusPatch
 from app.kube.core.objects import ObjectRecord, PodRecord
 from app.kube.decoding.decode import Keep
 from app.kube.decoding.label_keys import LabelKeys

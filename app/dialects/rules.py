@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from app.dialects.spec import Flaw
+from app.dialects.flaw import Flaw
 
 # The spellings that Go's strconv.ParseBool takes, which most controllers read with.
 _BOOLEANS = {

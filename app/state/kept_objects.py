@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from math import inf
 
 from app.dialects.dialect import KeptKind, Strings
-from app.dialects.spec import Difference, ObjectWrite
+from app.dialects.written import Difference, ObjectWrite
 from app.kube.core.objects import NodeRecord, ObjectRecord, Record
 from app.kube.watch.events import Applied, Deleted, Event, Kind, Listed
 from app.state.pauses import doubled

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from app.dialects.spec import AT_WRITE
+from app.dialects.written import AT_WRITE
 from app.kube.watch.events import Kind
 from app.kube.watch.resource import Resource
 from tests.sim.api import OF_ALL, ApiServer, Refused

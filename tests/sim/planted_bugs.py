@@ -152,7 +152,7 @@ PLANTED = (
         "app.state.pods.assumed_pods.AssumedPods.begin",
         Change(
             "condition",
-            "node in self.books.held_on and not self.books.fits(node, pod.request)",
+            "node in self.books.held_on and not room.fits(self.books, node, pod.request)",
             becomes="False",
         ),
         "an ordinary pod is bound to capacity reserved for a gang",
@@ -180,7 +180,7 @@ PLANTED = (
     ),
     Planted(
         "app.state.nodes.invalidation.Invalidation.lose_overcommitted",
-        Change("condition", "not self.books.is_overcommitted(node)", becomes="False"),
+        Change("condition", "not room.is_overcommitted(self.books, node)", becomes="False"),
         "a gang loses its plan to a foreign binding although both fit",
     ),
     Planted(
@@ -304,11 +304,11 @@ PLANTED = (
         "a gang that was refused its absent pods is remembered when its last pod has gone",
     ),
     Planted(
-        "app.state.cache.books.Books._yields",
+        "app.state.cache.room._yields",
         Change(
             "expression",
-            "self.priority_of.get(uid, 0) < priority",
-            becomes="self.priority_of.get(uid, 0) <= priority",
+            "books.priority_of.get(uid, 0) < priority",
+            becomes="books.priority_of.get(uid, 0) <= priority",
         ),
         "an ordinary pod takes what is held for members of its own priority",
         is_quick=True,
@@ -394,7 +394,7 @@ PLANTED = (
         "app.state.preempt.room_plans.RoomPlans._fit",
         Change(
             "condition",
-            "not self.books.fits(node, request, without=leaving, beside=beside)",
+            "not room.fits(self.books, node, request, without=leaving, beside=beside)",
             becomes="False",
         ),
         "others go for a gang whose place has been taken meanwhile",

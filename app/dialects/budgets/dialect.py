@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import msgspec
 
+from app.dialects.declared import DisruptionBudget
 from app.dialects.dialect import Dialect
-from app.dialects.spec import DisruptionBudget
 from app.errors import DecodeError
 from app.kube.core.objects import ObjectRecord
 from app.kube.decoding import wire

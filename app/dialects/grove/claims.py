@@ -13,11 +13,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from app.dialects.flaw import Flaw
 from app.dialects.gang_objects import object_of, said_of
 from app.dialects.grove import keys
 from app.dialects.grove.pod_gangs import PodGangRecord
 from app.dialects.rules import forbidden, invalid, label, of_spec, required
-from app.dialects.spec import Claim, Family, Flaw, GangKey, Said
+from app.dialects.spec import Claim, Family, GangKey, Said
 from app.kube.core.cached import KIB, cached
 from app.kube.core.objects import ObjectRecord, PodRecord
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from app.dialects.flaw import Flaw
 from app.dialects.rules import invalid
-from app.dialects.spec import ANYWHERE, Flaw
+from app.dialects.spec import ANYWHERE
 from app.kube.decoding import wire
 from app.labels import is_label_key
 from topology.model.request import Constraint

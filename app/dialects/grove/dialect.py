@@ -6,21 +6,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import ClassVar
 
+from app.dialects.declared import TopologySpec
 from app.dialects.dialect import Dialect, NamedPod, ObjectRules
 from app.dialects.grove import claims, gangs, keys, pod_clique_sets, pod_gangs, status, topology
 from app.dialects.grove.pod_gangs import PodGangRecord
 from app.dialects.rules import label
-from app.dialects.spec import (
-    NO_PODS,
-    Claim,
-    GangKey,
-    GangSpec,
-    GangView,
-    LeafPods,
-    Said,
-    StatusPatch,
-    TopologySpec,
-)
+from app.dialects.spec import NO_PODS, Claim, GangKey, GangSpec, LeafPods, Said
+from app.dialects.written import GangView, StatusPatch
 from app.kube.core.objects import ObjectRecord, PodRecord
 from app.kube.decoding.decode import Keep
 from app.kube.watch.resource import Resource

@@ -19,9 +19,9 @@ from typing import Literal
 import msgspec
 
 from app.dialects.dialect import CheckedObject, Known, ObjectRules, PodsMade, none_known
+from app.dialects.flaw import Flaw
 from app.dialects.grove.topology import GROUP, topology_name
 from app.dialects.rules import forbidden, invalid, of_spec, required, too_many, unsupported
-from app.dialects.spec import Flaw
 from app.kube.decoding import wire
 from app.kube.decoding.decode import Json, decoded
 

@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from app.dialects.flaw import Flaw
 from app.dialects.gang_objects import read_status
 from app.dialects.grove import constraints, keys
 from app.dialects.grove.constraints import TopologyConstraint
@@ -35,7 +36,7 @@ from app.dialects.rules import (
     too_many,
     too_small,
 )
-from app.dialects.spec import ANYWHERE, Flaw
+from app.dialects.spec import ANYWHERE
 from app.kube.core.objects import ObjectRecord
 from app.kube.decoding import wire
 from app.kube.decoding.decode import Json, decoded

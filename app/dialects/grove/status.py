@@ -29,7 +29,7 @@ from typing import Any
 
 from app.dialects.gang_objects import path_of, since
 from app.dialects.grove.pod_gangs import PATH, PodGangRecord
-from app.dialects.spec import GangView, StatusPatch
+from app.dialects.written import GangView, StatusPatch
 
 PENDING, STARTING, RUNNING = "Pending", "Starting", "Running"
 SCHEDULED, READY, UNHEALTHY = "Scheduled", "Ready", "Unhealthy"

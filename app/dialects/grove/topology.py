@@ -16,7 +16,7 @@ from functools import partial
 
 import msgspec
 
-from app.dialects.spec import TopologySpec
+from app.dialects.declared import TopologySpec
 from app.kube.core.objects import ObjectRecord
 from app.kube.decoding import wire
 from app.kube.decoding.decode import Json, decoded, part

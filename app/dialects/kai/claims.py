@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
+from app.dialects.flaw import Flaw
 from app.dialects.gang_objects import object_of, said_of
 from app.dialects.kai import keys, segments
 from app.dialects.kai.pod_groups import PodGroupRecord
 from app.dialects.kai.sub_groups import SubGroup
 from app.dialects.rules import annotation, forbidden, invalid, label, required
-from app.dialects.spec import Claim, Flaw, GangKey, Said
+from app.dialects.spec import Claim, GangKey, Said
 from app.kube.core.objects import ObjectRecord, PodRecord
 
 SOURCE = "kai"

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from app.dialects.flaw import Flaw
 from app.dialects.kai.keys import LONGEST_NAME
 from app.dialects.kai.topology import LONGEST_KEY
 from app.dialects.rules import required, too_long
-from app.dialects.spec import ANYWHERE, Flaw
+from app.dialects.spec import ANYWHERE
 from app.kube.decoding import wire
 from topology.model.request import Constraint
 

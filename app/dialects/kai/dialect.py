@@ -6,21 +6,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
+from app.dialects.declared import TopologySpec
 from app.dialects.dialect import Dialect, ObjectRules, PodSetClaim, TemplateOwner
+from app.dialects.flaw import Flaw
 from app.dialects.kai import claims, gangs, keys, pod_groups, status, topology
 from app.dialects.kai.pod_groups import PodGroupRecord
-from app.dialects.spec import (
-    NO_PODS,
-    Claim,
-    Flaw,
-    GangKey,
-    GangSpec,
-    GangView,
-    LeafPods,
-    Said,
-    StatusPatch,
-    TopologySpec,
-)
+from app.dialects.spec import NO_PODS, Claim, GangKey, GangSpec, LeafPods, Said
+from app.dialects.written import GangView, StatusPatch
 from app.kube.core.objects import ObjectRecord, PodRecord
 from app.kube.decoding.decode import Keep
 from app.kube.watch.resource import Resource

@@ -18,12 +18,13 @@ from typing import Any
 import msgspec
 
 from app.dialects.dialect import CheckedObject, Known, ObjectRules, none_known
+from app.dialects.flaw import Flaw
 from app.dialects.gang_objects import read_status
 from app.dialects.kai import constraints, sub_groups
 from app.dialects.kai.constraints import TopologyConstraint
 from app.dialects.kai.sub_groups import LONGEST_SUB_GROUP, SubGroup, WireSubGroup
 from app.dialects.rules import invalid, of_spec, too_long, too_many
-from app.dialects.spec import ANYWHERE, Flaw
+from app.dialects.spec import ANYWHERE
 from app.kube.core.objects import ObjectRecord
 from app.kube.decoding import wire
 from app.kube.decoding.decode import Json, decoded

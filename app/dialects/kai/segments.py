@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from app.dialects.flaw import Flaw
 from app.dialects.kai import keys
 from app.dialects.kai.pod_groups import PodGroupRecord
 from app.dialects.kai.topology import LONGEST_KEY
@@ -25,7 +26,7 @@ from app.dialects.rules import (
     unsupported,
     whole_number,
 )
-from app.dialects.spec import Claim, Flaw, GangKey, LeafSpec, Said
+from app.dialects.spec import Claim, GangKey, LeafSpec, Said
 from app.kube.core.cached import KIB, cached
 from app.kube.core.objects import PodRecord
 from topology.model.request import Constraint

@@ -14,7 +14,8 @@ from typing import Any
 from app.dialects.gang_objects import path_of
 from app.dialects.kai.claims import group_in
 from app.dialects.kai.pod_groups import PATH, PodGroupRecord
-from app.dialects.spec import AT_WRITE, GangKey, GangView, StatusPatch
+from app.dialects.spec import GangKey
+from app.dialects.written import AT_WRITE, GangView, StatusPatch
 from app.kube.core.objects import ObjectRecord
 
 TYPE = "UnschedulableOnNodePool"

@@ -17,10 +17,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from app.dialects.flaw import Flaw
 from app.dialects.kai import constraints
 from app.dialects.kai.constraints import TopologyConstraint
 from app.dialects.rules import duplicate, forbidden, invalid, required, too_small
-from app.dialects.spec import ANYWHERE, Flaw
+from app.dialects.spec import ANYWHERE
 from app.kube.decoding import wire
 from topology.model.request import Constraint
 from topology.nested.parts import DEPTH_MAX

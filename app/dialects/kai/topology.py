@@ -11,9 +11,10 @@ from collections.abc import Iterator
 
 import msgspec
 
+from app.dialects.declared import TopologySpec
 from app.dialects.dialect import CheckedObject, Known, ObjectRules, none_known
+from app.dialects.flaw import Flaw
 from app.dialects.rules import duplicate, invalid, of_spec, required, too_long, too_many
-from app.dialects.spec import Flaw, TopologySpec
 from app.kube.core.objects import ObjectRecord
 from app.kube.decoding import wire
 from app.kube.decoding.decode import Json, decoded, part

@@ -19,11 +19,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from app.dialects import corral
+from app.dialects.flaw import Flaw
 from app.dialects.kueue import annotations as topology
 from app.dialects.kueue import driver_sets, group_rules, in_charge, pod_groups, rules
 from app.dialects.kueue.annotations import LONGEST_NAME, ROLE_HASH, Strings
 from app.dialects.rules import BadValue, annotation, boolean, invalid, label, whole_number
-from app.dialects.spec import ANYWHERE, Claim, Flaw, GangKey, Index, LeafSpec, Said
+from app.dialects.spec import ANYWHERE, Claim, GangKey, Index, LeafSpec, Said
 from app.dialects.workloads import KINDS, Place
 from app.kube.core.cached import KIB, cached
 from app.kube.core.objects import Owner, PodRecord

@@ -7,7 +7,9 @@ from dataclasses import replace
 from typing import ClassVar
 
 from app.dialects import corral, workloads
+from app.dialects.declared import TopologySpec
 from app.dialects.dialect import Dialect, PodSetClaim, Strings, TemplateOwner
+from app.dialects.flaw import Flaw
 from app.dialects.kueue import annotations as keys
 from app.dialects.kueue import (
     claims,
@@ -21,7 +23,6 @@ from app.dialects.spec import (
     ANYWHERE,
     NO_PODS,
     Claim,
-    Flaw,
     GangKey,
     GangSpec,
     GroupSpec,
@@ -29,7 +30,6 @@ from app.dialects.spec import (
     LeafSpec,
     Lifecycle,
     Said,
-    TopologySpec,
     ends_together,
 )
 from app.dialects.workloads import TemplatePlace, WorkloadRecord

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from app.dialects import corral
+from app.dialects.flaw import Flaw
 from app.dialects.kueue.annotations import LONGEST_NAME, PREFIX, Strings, asks_for_topology
 from app.dialects.kueue.driver_sets import SETS
 from app.dialects.kueue.in_charge import MANAGED
@@ -36,7 +37,6 @@ from app.dialects.rules import (
     required,
     whole_number,
 )
-from app.dialects.spec import Flaw
 from app.kube.core.objects import PodRecord
 from app.labels import is_subdomain
 

@@ -16,6 +16,7 @@ from itertools import pairwise
 
 from app.dialects.corral import WORKLOAD
 from app.dialects.dialect import PodSetClaim, TemplateOwner
+from app.dialects.flaw import Flaw
 from app.dialects.kueue.annotations import (
     INDEX_OFFSET,
     LAYERS,
@@ -44,7 +45,7 @@ from app.dialects.rules import (
     too_small,
     whole_number,
 )
-from app.dialects.spec import MOST_PODS, Flaw
+from app.dialects.spec import MOST_PODS
 from app.labels import is_label_key
 
 ELASTIC = PREFIX + "elastic-job"

@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from app.dialects.flaw import Flaw
 from app.dialects.native import scheduling
 from app.dialects.native.scheduling import GROUP, LONGEST_NAME
 from app.dialects.native.stored import Spec, read
 from app.dialects.rules import of_spec
-from app.dialects.spec import Flaw
 from app.kube.core.objects import ObjectRecord
 from app.kube.decoding.decode import Json
 from app.kube.watch.resource import Resource

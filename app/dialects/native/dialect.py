@@ -6,20 +6,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from app.dialects.dialect import Dialect, ObjectRules, PodSetClaim, Strings, TemplateOwner
+from app.dialects.flaw import Flaw
 from app.dialects.native import composites, gangs, pod_groups, rules, status, trees
 from app.dialects.native.composites import CompositeRecord
 from app.dialects.native.pod_groups import PodGroupRecord
-from app.dialects.spec import (
-    NO_PODS,
-    Claim,
-    Flaw,
-    GangKey,
-    GangSpec,
-    GangView,
-    LeafPods,
-    Said,
-    StatusPatch,
-)
+from app.dialects.spec import NO_PODS, Claim, GangKey, GangSpec, LeafPods, Said
+from app.dialects.written import GangView, StatusPatch
 from app.kube.core.objects import ObjectRecord, PodRecord
 from app.kube.decoding.decode import Keep
 from app.kube.watch.resource import Resource

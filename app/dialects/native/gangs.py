@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from app.dialects import corral
+from app.dialects.flaw import Flaw
 from app.dialects.gang_objects import object_of
 from app.dialects.kueue import annotations as keys_of_topology
 from app.dialects.kueue.annotations import Strings
@@ -32,7 +33,6 @@ from app.dialects.rules import forbidden, of_spec
 from app.dialects.spec import (
     ANYWHERE,
     Claim,
-    Flaw,
     GangKey,
     GangSpec,
     GroupSpec,

@@ -18,12 +18,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from app.dialects.flaw import Flaw
 from app.dialects.kueue.claims import read_annotations
 from app.dialects.native import scheduling
 from app.dialects.native.scheduling import GROUP, LONGEST_NAME
 from app.dialects.native.stored import Spec, read
 from app.dialects.rules import of_spec
-from app.dialects.spec import ANYWHERE, MOST_PODS, Flaw
+from app.dialects.spec import ANYWHERE, MOST_PODS
 from app.kube.core.objects import ObjectRecord
 from app.kube.decoding.decode import Json, Keep, kept
 from app.kube.watch.resource import Resource

@@ -22,11 +22,12 @@ from app.dialects.dialect import (
     TemplateOwner,
     none_known,
 )
+from app.dialects.flaw import Flaw
 from app.dialects.kueue import annotations as keys_of_topology
 from app.dialects.native import composites, gangs, pod_groups, scheduling
 from app.dialects.native.scheduling import GROUP, LONGEST_NAME, Scheduling
 from app.dialects.rules import forbidden
-from app.dialects.spec import MOST_PODS, Flaw
+from app.dialects.spec import MOST_PODS
 from app.errors import DecodeError
 from app.kube.core.objects import PodRecord
 from app.kube.decoding import wire

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from app.dialects.flaw import Flaw
 from app.dialects.rules import invalid, required, too_many, too_small
-from app.dialects.spec import Flaw
 from app.kube.decoding import wire
 from app.labels import is_label_key
 

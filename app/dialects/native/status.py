@@ -22,7 +22,8 @@ from app.dialects.native import composites, gangs, trees
 from app.dialects.native.composites import CompositeRecord
 from app.dialects.native.pod_groups import ALPHA, PodGroupRecord, path_of
 from app.dialects.native.trees import Group
-from app.dialects.spec import GangSpec, GangView, StatusPatch
+from app.dialects.spec import GangSpec
+from app.dialects.written import GangView, StatusPatch
 from app.kube.core.objects import ObjectRecord
 
 SCHEDULED = "Scheduled"

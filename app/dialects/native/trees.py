@@ -20,13 +20,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from app.dialects.flaw import Flaw
 from app.dialects.gang_objects import object_of
 from app.dialects.native.composites import KIND, MOST_GROUPS, CompositeRecord
 from app.dialects.native.pod_groups import PodGroupRecord
 from app.dialects.rules import forbidden, invalid, of_spec
 from app.dialects.spec import (
     ANYWHERE,
-    Flaw,
     GangKey,
     GangSpec,
     GroupSpec,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from app.dialects.dialect import Dialect
+from app.dialects.flaw import Flaw
 from app.dialects.provisioning import keys
 from app.dialects.provisioning.records import (
     RequestRecord,
@@ -14,7 +15,6 @@ from app.dialects.provisioning.records import (
     decode_template,
 )
 from app.dialects.rules import annotation, invalid
-from app.dialects.spec import Flaw
 from app.kube.core.objects import PodRecord
 from app.kube.decoding.decode import Keep
 from app.kube.watch.resource import Resource

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import msgspec
 
+from app.dialects.declared import Allowance
 from app.dialects.dialect import Dialect
-from app.dialects.spec import Allowance
 from app.kube.core.objects import Amounts, ObjectRecord
 from app.kube.core.quantity import InvalidQuantity, amount
 from app.kube.decoding import wire

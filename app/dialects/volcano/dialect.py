@@ -5,29 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import ClassVar
 
+from app.dialects.declared import DomainView, Draw, Pool, TopologySpec
 from app.dialects.dialect import Dialect, KeptKind, ObjectRules
-from app.dialects.spec import (
-    NO_PODS,
-    Claim,
-    DomainView,
-    Draw,
-    GangKey,
-    GangSpec,
-    GangView,
-    LeafPods,
-    Pool,
-    Prerequisite,
-    Said,
-    StatusPatch,
-    TopologySpec,
-    ends_together,
-)
+from app.dialects.spec import NO_PODS, Claim, GangKey, GangSpec, LeafPods, Said, ends_together
 from app.dialects.volcano import claims, gangs, hyper_nodes, jobs, keys, pod_groups, queues, status
 from app.dialects.volcano.from_labels.kept import KeptHyperNodes
 from app.dialects.volcano.jobs import VolcanoJobRecord
 from app.dialects.volcano.pod_groups import PodGroupRecord
 from app.dialects.volcano.queues import QueueRecord
 from app.dialects.workloads import KUBEFLOW
+from app.dialects.written import GangView, Prerequisite, StatusPatch
 from app.kube.core.objects import ObjectRecord, PodRecord
 from app.kube.decoding.decode import Keep
 from app.kube.watch.resource import Resource

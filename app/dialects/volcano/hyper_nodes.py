@@ -16,19 +16,13 @@ from typing import Any
 
 import msgspec
 
+from app.dialects.declared import DomainSpec, DomainView, NodesNamed, TopologySpec
 from app.dialects.dialect import CheckedObject, Known, ObjectRules, none_known
+from app.dialects.flaw import Flaw
 from app.dialects.rules import invalid, of_spec, required, too_small
-from app.dialects.spec import (
-    AT_WRITE,
-    DomainSpec,
-    DomainView,
-    Flaw,
-    NodesNamed,
-    StatusPatch,
-    TopologySpec,
-)
 from app.dialects.volcano import members
 from app.dialects.volcano.members import HYPER_NODE, Few, Member
+from app.dialects.written import AT_WRITE, StatusPatch
 from app.kube.core.objects import ObjectRecord
 from app.kube.core.turns import turn
 from app.kube.decoding import wire

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 import msgspec
 
 from app.dialects.dialect import CheckedObject, Known, ObjectRules, PodsMade, none_known
+from app.dialects.flaw import Flaw
 from app.dialects.rules import duplicate, invalid, of_spec, too_many, too_small
-from app.dialects.spec import Flaw
 from app.dialects.volcano import network_topology
 from app.dialects.volcano.keys import LONGEST_NAME
 from app.dialects.volcano.network_topology import NetworkTopology

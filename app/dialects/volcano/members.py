@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from app.dialects.declared import NodesNamed
+from app.dialects.flaw import Flaw
 from app.dialects.rules import duplicate, forbidden, invalid, required, unsupported
-from app.dialects.spec import Flaw, NodesNamed
 from app.dialects.volcano import selectors
 from app.kube.decoding import wire
 from app.patterns import InvalidPattern, check, length

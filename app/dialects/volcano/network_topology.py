@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from app.dialects.flaw import Flaw
 from app.dialects.rules import forbidden, required, too_small, unsupported
-from app.dialects.spec import Flaw, Within
+from app.dialects.spec import Within
 from app.kube.decoding import wire
 
 HARD, SOFT = "hard", "soft"

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from app.dialects.dialect import CheckedObject, Known, ObjectRules, none_known
+from app.dialects.flaw import Flaw
 from app.dialects.gang_objects import read_status
 from app.dialects.rules import (
     duplicate,
@@ -26,7 +27,7 @@ from app.dialects.rules import (
     too_many,
     too_small,
 )
-from app.dialects.spec import Flaw, Within
+from app.dialects.spec import Within
 from app.dialects.volcano import network_topology, selectors
 from app.dialects.volcano.keys import LONGEST_NAME
 from app.dialects.volcano.network_topology import NetworkTopology

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import msgspec
 
+from app.dialects.declared import Pool
+from app.dialects.flaw import Flaw
 from app.dialects.rules import too_long, too_many
-from app.dialects.spec import Flaw, Pool, Prerequisite
+from app.dialects.written import Prerequisite
 from app.kube.core.objects import Amounts, ObjectRecord
 from app.kube.core.quantity import InvalidQuantity, amount
 from app.kube.decoding import wire

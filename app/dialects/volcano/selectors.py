@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import get_args
 
+from app.dialects.flaw import Flaw
 from app.dialects.rules import forbidden, invalid, required, too_many, unsupported
-from app.dialects.spec import Flaw
 from app.kube.decoding import wire
 from app.labels import (
     LabelSelector,

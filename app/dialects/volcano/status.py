@@ -16,13 +16,15 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from app.dialects.declared import Draw
 from app.dialects.gang_objects import path_of, since
-from app.dialects.spec import Draw, GangKey, GangView, StatusPatch
+from app.dialects.spec import GangKey
 from app.dialects.volcano.claims import group_in
 from app.dialects.volcano.jobs import VolcanoJobRecord
 from app.dialects.volcano.pod_groups import PATH, PodGroupRecord
 from app.dialects.volcano.queues import pool_name
 from app.dialects.workloads import WorkloadRecord
+from app.dialects.written import GangView, StatusPatch
 from app.kube.core.objects import ObjectRecord
 from app.settings import is_named
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from app.dialects.flaw import Flaw
 from app.dialects.spec import (
     MOST_PODS,
     NOTHING_SAID,
     Expected,
-    Flaw,
     GangKey,
     GangSpec,
     GroupSpec,

@@ -17,8 +17,9 @@ from collections.abc import Collection, Iterator
 
 import msgspec
 
+from app.dialects.flaw import Flaw
 from app.dialects.rules import annotation, whole_number
-from app.dialects.spec import Flaw, GangKey, GangSpec, Index, LeafSpec, Lifecycle, Numbers
+from app.dialects.spec import GangKey, GangSpec, Index, LeafSpec, Lifecycle, Numbers
 from app.dialects.workloads.kind import (
     Place,
     Reads,

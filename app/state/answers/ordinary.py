@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from app.kube.core.objects import PodRecord
 from app.state.answers.kept_nodes import KeptNodes
 from app.state.answers.sampling import Sampling
+from app.state.cache import room
 from app.state.cache.books import Books
 from app.state.filter_result import Candidates, Passed
 from app.state.pods.arrivals import Arrivals
@@ -45,18 +46,20 @@ class OrdinaryPods:
         priority = pod.priority if known is None else known.priority
         closed = self.kept_nodes.closed_to(pod) - self._freed_for(pod)
         if kept := self.nominations.kept(priority, self.nominations.booked(self.books)):
-            closed |= self.books.without_room_beside(request, kept)
-        without = self.books.held_without_room(request) | closed
+            closed |= room.without_room_beside(self.books, request, kept)
+        without = room.held_without_room(self.books, request) | closed
         if without and without.issuperset(candidates.names()):
             # Nothing runs there yet: a pod of higher priority comes first, if it has no other node.
-            without = self.books.held_without_room(request, priority) | closed
+            without = room.held_without_room(self.books, request, priority) | closed
         if known is None and pod.uid in self.arrivals.uids:
             return Passed(without)  # another pod has this uid
         self.rejected_pods.take_back(pod.uid)
         self.grants.refuse(pod.uid, without)
         if without and without.issuperset(candidates.names()):
             self.rejected_pods.add(pod, request)
-            if self.sampling.is_sample(len(candidates)) and self.books.has_room(request, without):
+            if self.sampling.is_sample(len(candidates)) and room.has_room(
+                self.books, request, without
+            ):
                 self.rejected_pods.try_again(pod, now)  # its next sample begins at another node
         return Passed(without)
 

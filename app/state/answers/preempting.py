@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from app.kube.core.objects import Amounts, PodRecord
 from app.state.answers.kept_nodes import KeptNodes
 from app.state.answers.victim_cost import Cost, VictimCosts
+from app.state.cache import room
 from app.state.cache.books import Books
 from app.state.claims.claim_reader import ClaimReader
 from app.state.filter_result import Victims
@@ -234,9 +235,9 @@ class Preempting:
 
     def _makes_room(self, by: _Preemptor, node: str, uids: tuple[str, ...]) -> bool:
         """Whether the pod fits once they are gone, and what is held for lower ones with them."""
-        gone = {*uids, *self.books.held_below(node, by.priority)}
+        gone = {*uids, *room.held_below(self.books, node, by.priority)}
         others = self.nominations.on(node, by.priority, (by.uid,), self.books.held)
-        return self.books.fits(node, by.request, without=gone, beside=others)
+        return room.fits(self.books, node, by.request, without=gone, beside=others)
 
     # -- what follows ----------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ their level labels.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -39,7 +39,7 @@ from topology.model import tree as trees
 from topology.model.capacity import Capacity
 from topology.model.changed_tree import changed
 from topology.model.levels import NODE_LEVEL
-from topology.model.resources import ResourceAxis, Rows
+from topology.model.resources import ResourceAxis
 from topology.model.tree import Tree
 
 ALL_NODES = ""  # the name of the topology without levels
@@ -501,139 +501,6 @@ class Books:
             (slot_of[each.node], each.request) for each in booked.values() if each.node in slot_of
         )
 
-    def fits(
-        self,
-        node: str,
-        request: Amounts,
-        *,
-        without: Collection[str] = (),
-        beside: Iterable[Amounts] = (),
-    ) -> bool:
-        """Whether the node takes this request beside all that is used and held.
-
-        `without`: uids of pods there that do not count; `beside`: requests that count as well.
-        """
-        every = self.topologies[ALL_NODES]
-        slot = every.tree.slot_of.get(node)
-        if slot is None:
-            return False
-        more = Counter[int]()
-        for uid in without:
-            booked = self.bound_on.get(node, {}).get(uid) or self.held_on.get(node, {}).get(uid, ())
-            more.update(dict(enumerate(self.counted(booked) if booked else ())))
-        for amounts in beside:
-            more.subtract(dict(enumerate(self.counted(amounts))))
-        return not any(
-            amount > _free_at(every.capacity, slot, resource) + more[resource]
-            for resource, amount in enumerate(self.vector(request))
-            if amount
-        )
-
-    def held_without_room(self, request: Amounts, priority: int | None = None) -> frozenset[str]:
-        """The nodes where something is held and this request does not fit beside it.
-
-        `priority`: what is held for pods of a lower one does not count.
-        """
-        slots = self.slots_of(self.held_on)
-        if not len(slots):
-            return frozenset()
-        nodes = self.topologies[ALL_NODES].tree.nodes
-        slots = slots[self._lacks(request, slots)]
-        lower = self._held_below(priority) if priority is not None else None
-        if lower:
-            nothing = Counter[int]()
-            more = [lower.get(nodes[slot], nothing) for slot in slots.tolist()]
-            slots = slots[self._lacks(request, slots, more)]
-        return frozenset(nodes[slot] for slot in slots.tolist())
-
-    def without_room_beside(
-        self, request: Amounts, beside: Mapping[str, Iterable[Amounts]]
-    ) -> frozenset[str]:
-        """Those of these nodes where the request does not fit beside what is kept of them too."""
-        nodes = self.topologies[ALL_NODES].tree.nodes
-        slots = self.slots_of(beside)
-        counted: dict[tuple[Amounts, ...], Counter[int]] = {}
-        kept = []
-        for slot in slots.tolist():
-            alike = tuple(beside[nodes[slot]])
-            if alike not in counted:
-                taken = counted[alike] = Counter()
-                for amounts in alike:
-                    taken.subtract(dict(enumerate(self.counted(amounts))))
-            kept.append(counted[alike])
-        slots = slots[self._lacks(request, slots, kept)]
-        return frozenset(nodes[slot] for slot in slots.tolist())
-
-    def _held_below(self, priority: int) -> dict[str, Counter[int]]:
-        """What is held for pods of a lower priority, by node: amounts by resource row."""
-        found: dict[str, Counter[int]] = {}
-        counted: dict[Amounts, dict[int, int]] = {}
-        for uid, booking in self.held.items():
-            if not self._yields(uid, priority):
-                continue
-            amounts = counted.get(booking.request)
-            if amounts is None:
-                amounts = dict(enumerate(self.counted(booking.request)))
-                counted[booking.request] = amounts
-            found.setdefault(booking.node, Counter()).update(amounts)
-        return found
-
-    def held_below(self, node: str, priority: int) -> frozenset[str]:
-        """The uids of pods of a lower priority that something is held for on a node."""
-        return frozenset(uid for uid in self.held_on.get(node, {}) if self._yields(uid, priority))
-
-    def _yields(self, uid: str, priority: int) -> bool:
-        """Whether what is held for a pod gives way to pods of this priority."""
-        return self.priority_of.get(uid, 0) < priority
-
-    def slots_of(self, nodes: Iterable[str]) -> Rows:
-        """Where these nodes stand among all; one that is unknown is left out."""
-        slot_of = self.topologies[ALL_NODES].tree.slot_of
-        return np.array([slot_of[node] for node in nodes if node in slot_of], dtype=np.intp)
-
-    def has_room(self, request: Amounts, closed: Collection[str]) -> bool:
-        """Whether some open node takes this request beside all that is used and held.
-
-        `closed`: nodes that are none for it.
-        """
-        every = self.topologies[ALL_NODES]
-        covers = every.capacity.may_cover(every.tree.node_level, self.vector(request))
-        covers[self.slots_of(closed)] = False
-        return bool(covers.any())
-
-    def fits_on_any(self, slots: Rows, request: Amounts) -> bool:
-        """Whether one of these nodes takes this request beside all that is used and held."""
-        return bool(len(slots)) and not self._lacks(request, slots).all()
-
-    def _lacks(
-        self, request: Amounts, slots: Rows, more: Sequence[Mapping[int, int]] = ()
-    ) -> np.typing.NDArray[np.bool_]:
-        """On which of these nodes the request does not fit.
-
-        `more`: for each of them what is free besides, by resource row.
-        """
-        free_now = self.topologies[ALL_NODES].capacity.free_now
-        lacks = np.zeros(len(slots), dtype=np.bool_)
-        for row, amount in enumerate(self.vector(request)):
-            if not amount:
-                continue
-            is_offered = row < free_now.shape[0]
-            free = free_now[row, slots] if is_offered else np.zeros(len(slots), dtype=np.int64)
-            for column, amounts in enumerate(more):
-                free[column] += amounts.get(row, 0)
-            lacks |= free < amount
-        return lacks
-
-    def is_overcommitted(self, node: str) -> bool:
-        """Whether what is held on a node no longer fits beside what is used there."""
-        every = self.topologies[ALL_NODES]
-        slot = every.tree.slot_of.get(node)
-        return slot is None or any(
-            amount and _free_at(every.capacity, slot, resource) < 0
-            for request in self.held_on.get(node, {}).values()
-            for resource, amount in enumerate(self.counted(request))
-        )
-
     def _note_rebooked(self, node: str) -> None:
         if self.rebooked is not None:
             self.rebooked[node] = None
@@ -677,13 +544,6 @@ def by_node(bookings: dict[str, Booking]) -> dict[str, dict[str, Amounts]]:
     for uid, booking in bookings.items():
         found.setdefault(booking.node, {})[uid] = booking.request
     return found
-
-
-def _free_at(capacity: Capacity, slot: int, resource: int) -> int:
-    if resource >= len(capacity.allocatable):
-        return 0  # no node of this tree has any of it
-    allocatable, used, held = capacity.allocatable, capacity.used, capacity.held
-    return int(allocatable[resource, slot] - used[resource, slot] - held[resource, slot])
 
 
 def _drop(bookings: dict[str, dict[str, Amounts]], node: str, uid: str) -> None:

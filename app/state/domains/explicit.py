@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from app.dialects.spec import DomainSpec, DomainView
+from app.dialects.declared import DomainSpec, DomainView
 from app.kube.core.objects import NodeRecord
 from app.state.domains.node_claims import NodeClaims
 from app.state.domains.tiers import Tiers

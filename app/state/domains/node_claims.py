@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from app.dialects.spec import NodesNamed
+from app.dialects.declared import NodesNamed
 from app.kube.core.objects import NodeRecord
 from app.labels import LabelSelector
 from app.patterns import Patterns

@@ -12,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from app.dialects.declared import DomainView
 from app.dialects.registry import Dialects
-from app.dialects.spec import DomainView, GangKey, StatusPatch
+from app.dialects.spec import GangKey
+from app.dialects.written import StatusPatch
 from app.kube.core.objects import ObjectRecord
 from app.state.domains.topologies import Topologies
 from app.state.effects import Effect, EmitEvent, ObjectRef, WriteStatus

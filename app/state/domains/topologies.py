@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
 
+from app.dialects.declared import DomainSpec, DomainView, TopologySpec
 from app.dialects.registry import Dialects
-from app.dialects.spec import DomainSpec, DomainView, GangSpec, GroupSpec, TopologySpec
+from app.dialects.spec import GangSpec, GroupSpec
 from app.kube.core.objects import NodeRecord, ObjectRecord, Record
 from app.state.cache.books import Books
 from app.state.domains.explicit import ExplicitTopology

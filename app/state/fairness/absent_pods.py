@@ -16,8 +16,9 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from app.dialects.declared import Allowance
 from app.dialects.registry import Dialects
-from app.dialects.spec import Allowance, GangKey
+from app.dialects.spec import GangKey
 from app.kube.core.objects import Amounts, ObjectRecord
 from app.state.cache.books import ALL_NODES, Books
 from app.state.gang.gang import Gang

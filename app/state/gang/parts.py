@@ -103,7 +103,7 @@ class Binding:
 
 @dataclass(slots=True)
 class Ungating:
-    """Which gates are being removed. Written by `report/ungating.py`.
+    """Which gates are being removed. Written by `queueing/ungating.py`.
 
     Invariant: `sent` are members whose gate the watch still shows.
     """
@@ -206,7 +206,7 @@ class NodeAsk:
 
 @dataclass(slots=True)
 class Rejections:
-    """Members that /filter rejected. Written by `report/requeue.py`.
+    """Members that /filter rejected. Written by `queueing/requeue.py`.
 
     Invariant: `outdated` is a part of `sentences`, whose uids are members.
     """
@@ -218,7 +218,7 @@ class Rejections:
 
 @dataclass(slots=True)
 class ToldFirst:
-    """Nodes that kube-scheduler is told to look at first. Written by `report/nominating.py`."""
+    """Nodes that kube-scheduler is told to look at first. Written by `queueing/nominating.py`."""
 
     nodes: dict[str, str] = field(default_factory=dict)
     """uid of a member -> node, as we had it written; "": taken back, and the watch may show it."""

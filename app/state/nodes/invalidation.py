@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from app.dialects.spec import GangKey
 from app.kube.core.objects import NodeRecord
+from app.state.cache import room
 from app.state.cache.books import Books
 from app.state.cache.eligibility import may_host
 from app.state.gang.gang import Gang
@@ -81,7 +82,7 @@ class Invalidation:
         `below`: plans that hold nothing there below this priority stay.
         """
         for gang in self._least_held_on(node):
-            if not self.books.is_overcommitted(node):
+            if not room.is_overcommitted(self.books, node):
                 return
             if below is not None and not self._holds_below(gang, node, below):
                 continue
@@ -99,7 +100,7 @@ class Invalidation:
         """
         node, request = nomination.node, nomination.request
         for gang in self._least_held_on(node):
-            if self.books.fits(node, request, without=leaving):
+            if room.fits(self.books, node, request, without=leaving):
                 return
             if not self._holds_below(gang, node, nomination.priority):
                 continue
@@ -108,7 +109,7 @@ class Invalidation:
 
     def _holds_below(self, gang: Gang, node: str, priority: int) -> bool:
         """Whether something is held there for a pod of the gang that has a lower priority."""
-        return any(gang.has(uid) for uid in self.books.held_below(node, priority))
+        return any(gang.has(uid) for uid in room.held_below(self.books, node, priority))
 
     def _least_held_on(self, node: str) -> list[Gang]:
         """The gangs with plans on a node: the lowest priority first, then the youngest plan."""

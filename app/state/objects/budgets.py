@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from app.dialects.declared import DisruptionBudget
 from app.dialects.registry import Dialects
-from app.dialects.spec import DisruptionBudget
 from app.kube.core.objects import ObjectRecord
 from app.state.objects.kept_keys import KeptKeys
 

@@ -14,8 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
+from app.dialects.declared import Draw, Pool
 from app.dialects.registry import Dialects
-from app.dialects.spec import Draw, GangKey, Pool
+from app.dialects.spec import GangKey
 from app.kube.core.objects import ObjectRecord
 
 MOST_FREED = 64  # gangs that ask again in one tick; each costs as much as a status

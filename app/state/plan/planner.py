@@ -15,6 +15,7 @@ from itertools import chain, islice
 import numpy as np
 
 from app.dialects.spec import GangKey, TierPacking
+from app.state.cache import room
 from app.state.cache.books import ALL_NODES, Books, TopologyBooks, is_open
 from app.state.cache.eligibility import may_stay
 from app.state.cache.node_refusals import Offer, Refusals, Shaped
@@ -237,7 +238,8 @@ class Planner:
             and is_open(record)
             and may_stay(record, member.shape)
             and (member.allowed is None or node in member.allowed)
-            and self.books.fits(
+            and room.fits(
+                self.books,
                 node,
                 member.pod.request,
                 beside=self.nominations.on(

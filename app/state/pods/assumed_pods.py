@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
+from app.state.cache import room
 from app.state.cache.books import KEPT, Books
 from app.state.pods.arrivals import WaitingPod
 from app.state.pods.nominations import Nominations
@@ -38,13 +39,13 @@ class AssumedPods:
         """
         if uid in self._expires_at:
             return True  # the same /bind again
-        if node in self.books.held_on and not self.books.fits(node, pod.request):
-            lower = self.books.held_below(node, pod.priority)
-            if not (lower and self.books.fits(node, pod.request, without=lower)):
+        if node in self.books.held_on and not room.fits(self.books, node, pod.request):
+            lower = room.held_below(self.books, node, pod.priority)
+            if not (lower and room.fits(self.books, node, pod.request, without=lower)):
                 return False
             self._taken_over[node] = pod
         kept = self.nominations.kept(pod.priority, self.nominations.booked(self.books)).get(node)
-        if kept and not self.books.fits(node, pod.request, beside=kept):
+        if kept and not room.fits(self.books, node, pod.request, beside=kept):
             return False  # others were evicted there for a gang
         self.books.hold(uid, node, pod.request, KEPT)
         self._expires_at[uid] = now + IN_FLIGHT_SECONDS

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from app.fair_queue import FairQueue
 from app.kube.core.objects import Amounts, PodRecord
+from app.state.cache import room
 from app.state.cache.books import Books
 from app.state.effects import Requeue
 from app.state.pods.samples import Samples
@@ -76,10 +77,10 @@ class RejectedPods:
             self._due.put(self._pods[uid][0].namespace, uid, None)
             del self._later[uid]
         fits: dict[Amounts, bool] = {}
-        slots = self.books.slots_of(nodes)
+        slots = room.slots_of(self.books, nodes)
         for uid, (requeue, request) in self._pods.items() if len(slots) else ():
             if request not in fits:
-                fits[request] = self.books.fits_on_any(slots, request)
+                fits[request] = room.fits_on_any(self.books, slots, request)
             if fits[request]:
                 self._due.put(requeue.namespace, uid, None)
         wakes = []

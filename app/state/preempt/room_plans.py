@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from app.dialects import corral
 from app.dialects.spec import GangKey
 from app.kube.core.objects import Amounts
+from app.state.cache import room
 from app.state.cache.books import Books, Snapshot
 from app.state.cache.eligibility import may_host
 from app.state.effects import Evict, EvictOutcome, RoomAnswer, RoomVictim, TryEviction
@@ -441,7 +442,7 @@ class RoomPlans:
         for request in dict.fromkeys(requests):
             beside = [*others, *requests]
             beside.remove(request)
-            if not self.books.fits(node, request, without=leaving, beside=beside):
+            if not room.fits(self.books, node, request, without=leaving, beside=beside):
                 return False
         return True
 

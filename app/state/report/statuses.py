@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from app.dialects.registry import Dialects
-from app.dialects.spec import GangKey, GangSpec, GangView, StatusPatch
+from app.dialects.spec import GangKey, GangSpec
+from app.dialects.written import GangView, StatusPatch
 from app.state.effects import WriteStatus
 from app.state.gang import minimum
 from app.state.gang.gang import Gang, Phase

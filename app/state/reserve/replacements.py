@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from app.state.cache import room
 from app.state.cache.books import Books, is_open
 from app.state.cache.eligibility import may_stay
 from app.state.gang import lost_nodes
@@ -179,7 +180,7 @@ class Replacements:
         """Whether a pod that is not quite what its template declared may have the place held."""
         record = self.books.nodes.get(node)
         is_allowed = record is not None and may_stay(record, newcomer.shape)
-        return is_allowed and not self.books.is_overcommitted(node)
+        return is_allowed and not room.is_overcommitted(self.books, node)
 
 
 def _lacks_pods(gang: Gang) -> bool:

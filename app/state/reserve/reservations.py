@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from app.kube.core.objects import Shape
 from app.state.autoscaling.held_nodes import HeldNodes
+from app.state.cache import room
 from app.state.cache.books import Books, is_open
 from app.state.cache.eligibility import may_host
 from app.state.effects import RejectBind
@@ -115,7 +116,7 @@ class Reservations:
             for uid in uids:
                 node = gang.plan.nodes[uid]
                 request = gang.member(uid).pod.request
-                if self.books.fits(node, request):
+                if room.fits(self.books, node, request):
                     self.books.hold(uid, node, request, gang.priority_of(uid))
                 else:
                     self._forget(gang, uid)
@@ -125,7 +126,7 @@ class Reservations:
         """Whether a reservation is worth nothing: the node does not take the pod, or is full."""
         record = self.books.nodes.get(node)
         is_closed = record is None or not is_open(record) or not may_host(record, shape)
-        return is_closed or self.books.is_overcommitted(node)
+        return is_closed or room.is_overcommitted(self.books, node)
 
     def taken_freed_nodes(self) -> Collection[str]:
         """Remove and return the nodes where capacity was freed since the last call."""

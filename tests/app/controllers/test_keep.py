@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from app.controllers.keep import MOST_REFUSED, KeepController
-from app.dialects.spec import Difference, ObjectWrite
+from app.dialects.written import Difference, ObjectWrite
 from app.errors import ApiError, Conflict, Forbidden, NotFound, NotLeading, Unreachable
 from app.kube.watch.events import Listed
 from app.state.kept_objects import KeptObjects

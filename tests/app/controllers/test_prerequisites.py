@@ -9,7 +9,7 @@ import pytest
 
 from app.controllers.prerequisites import PrerequisiteController
 from app.dialects.registry import DIALECTS
-from app.dialects.spec import Prerequisite
+from app.dialects.written import Prerequisite
 from app.errors import Conflict, Forbidden, NotFound, Unreachable
 from app.settings import EngineOptions
 from tests.app.polling import until

@@ -10,7 +10,8 @@ import pytest
 
 from app.controllers import status as status_module
 from app.controllers.status import MOST_TRIES, StatusController
-from app.dialects.spec import AT_WRITE, GangKey
+from app.dialects.spec import GangKey
+from app.dialects.written import AT_WRITE
 from app.errors import ApiError, Conflict, Forbidden, NotFound, Unreachable
 from app.state.effects import WriteStatus
 from tests.app.polling import until

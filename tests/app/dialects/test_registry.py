@@ -7,21 +7,13 @@ from typing import ClassVar
 
 import pytest
 
+from app.dialects.declared import Allowance, DisruptionBudget, TopologySpec
 from app.dialects.dialect import Dialect, NamedPod, PodSetClaim, TemplateOwner
+from app.dialects.flaw import Flaw
 from app.dialects.registry import Dialects
-from app.dialects.spec import (
-    Allowance,
-    Claim,
-    DisruptionBudget,
-    Flaw,
-    GangKey,
-    GangSpec,
-    GangView,
-    GroupSpec,
-    LeafSpec,
-    TopologySpec,
-)
+from app.dialects.spec import Claim, GangKey, GangSpec, GroupSpec, LeafSpec
 from app.dialects.workloads import TemplatePlace
+from app.dialects.written import GangView
 from app.kube.watch.resource import Resource
 from app.settings import EngineOptions
 from tests.records import job, pod

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from app.dialects.spec import (
-    MOST_SHOWN,
-    DisruptionBudget,
-    Flaw,
-    GangKey,
-    GangSpec,
-    GroupSpec,
-    LeafSpec,
-)
+from app.dialects.declared import DisruptionBudget
+from app.dialects.flaw import MOST_SHOWN, Flaw
+from app.dialects.spec import GangKey, GangSpec, GroupSpec, LeafSpec
 
 
 def spec_of(root):

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from app.dialects.spec import Difference, ObjectWrite
+from app.dialects.written import Difference, ObjectWrite
 from app.kube.core.objects import ObjectRecord
 from app.kube.watch.events import Applied, Deleted, Listed
 from app.state.kept_objects import (

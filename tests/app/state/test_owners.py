@@ -40,7 +40,7 @@ def _fields(owner: ast.ClassDef) -> dict[str, str]:
 def _owners() -> dict[Chain, str]:
     """The file that writes a field, by the last names that lead to it."""
     gang, parts = _classes(GANG)["Gang"], _classes(PARTS)
-    owners = {("allowed",): "report/ungating.py"}  # of a Member, once it is known
+    owners = {("allowed",): "queueing/ungating.py"}  # of a Member, once it is known
     for names, file in FLAT.findall(ast.get_docstring(gang) or ""):
         owners |= {("gang", name): file for name in names.split(", ")}
     owners |= {("gangs", name): "gang/gangs.py" for name in _fields(_classes(GANGS)["Gangs"])}

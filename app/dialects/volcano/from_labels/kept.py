@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from app.dialects import topograph
-from app.dialects.spec import Difference, DomainSpec, NodesNamed, ObjectWrite
+from app.dialects.declared import DomainSpec, NodesNamed
 from app.dialects.volcano.from_labels.domains import Labels, domains_of, placed_from_widest
 from app.dialects.volcano.from_labels.manifests import Manifest, manifests
 from app.dialects.volcano.hyper_nodes import (
@@ -30,6 +30,7 @@ from app.dialects.volcano.hyper_nodes import (
     SOURCE,
     HyperNodeRecord,
 )
+from app.dialects.written import Difference, ObjectWrite
 from app.kube.core.objects import ObjectRecord
 from app.labels import is_label_value
 from topology.errors import InvalidTopology

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from app.dialects.declared import TopologySpec
 from app.dialects.grove.pod_clique_sets import MOST_PARTS, check_pod_clique_set
 from app.dialects.grove.topology import decode_topology, specs_of
-from app.dialects.spec import TopologySpec
 
 Json = dict[str, Any]
 # Supported topology domains, from the widest to the narrowest.

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from app.dialects.declared import TopologySpec
 from app.dialects.grove import DIALECT
 from app.dialects.grove.pod_gangs import (
     MOST_BYTES,
@@ -20,7 +21,7 @@ from app.dialects.grove.pod_gangs import (
 )
 from app.dialects.grove.topology import MOST_BYTES as MOST_LEVEL_BYTES
 from app.dialects.grove.topology import MOST_LEVELS
-from app.dialects.spec import Claim, GangKey, GroupSpec, LeafPods, LeafSpec, TopologySpec
+from app.dialects.spec import Claim, GangKey, GroupSpec, LeafPods, LeafSpec
 from app.errors import DecodeError
 from app.kube.core.objects import Owner, PodRecord
 from tests.app.dialects.grove.objects import (

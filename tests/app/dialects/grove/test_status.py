@@ -10,7 +10,8 @@ import pytest
 
 from app.dialects.grove import DIALECT
 from app.dialects.grove.pod_gangs import decode_pod_gang
-from app.dialects.spec import AT_WRITE, GangKey, GangView, StatusPatch
+from app.dialects.spec import GangKey
+from app.dialects.written import AT_WRITE, GangView, StatusPatch
 from tests.app.dialects.grove.objects import CREATED, pod_gang, pod_group
 
 KEY = GangKey("default", "g", "grove")

@@ -8,7 +8,8 @@ import msgspec
 
 from app.dialects.kai import DIALECT
 from app.dialects.kai.pod_groups import decode_pod_group
-from app.dialects.spec import AT_WRITE, GangKey, GangView, StatusPatch
+from app.dialects.spec import GangKey
+from app.dialects.written import AT_WRITE, GangView, StatusPatch
 from tests.app.dialects.kai.objects import pod_group
 
 KEY = GangKey("default", "pg", "kai")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from app.dialects.flaw import Flaw, FlawKind
 from app.dialects.kueue.claims import all_flaws
-from app.dialects.spec import Flaw, FlawKind
 from tests.records import pod
 
 Strings = Mapping[str, str]

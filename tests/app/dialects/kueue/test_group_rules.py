@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from app.dialects.flaw import Flaw
 from app.dialects.kueue import group_rules
-from app.dialects.spec import Flaw
 from tests.app.dialects.kueue.cases import Case, flaws, one
 from tests.records import GROUP, TOTAL, group, pod
 

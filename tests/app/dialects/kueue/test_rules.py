@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from app.dialects.dialect import PodSetClaim, TemplateOwner
+from app.dialects.flaw import Flaw
 from app.dialects.kueue.annotations import MOST_LAYERS_TEXT
 from app.dialects.kueue.rules import together
-from app.dialects.spec import MOST_PODS, Flaw
+from app.dialects.spec import MOST_PODS
 from tests.app.dialects.kueue.cases import Case, flaws, one
 from tests.records import (
     BLOCK,

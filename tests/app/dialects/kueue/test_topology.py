@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from app.dialects.declared import TopologySpec
 from app.dialects.kueue.topology import decode_topology
 from app.dialects.registry import DIALECTS
-from app.dialects.spec import TopologySpec
 from tests.records import job, topology
 
 

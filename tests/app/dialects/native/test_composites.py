@@ -9,7 +9,8 @@ import pytest
 
 from app.dialects.native.composites import RESOURCE, decode_composite
 from app.dialects.registry import DIALECTS
-from app.dialects.spec import AT_WRITE, Claim, GangKey, GangSpec, GangView, LeafPods
+from app.dialects.spec import Claim, GangKey, GangSpec, LeafPods
+from app.dialects.written import AT_WRITE, GangView
 from app.errors import DecodeError
 from app.kube.core.objects import ObjectRecord, Owner
 from tests.app.dialects.native.composites import KIND, composite, composite_object, inner, root

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from app.dialects.spec import AT_WRITE, GangView, LeafPods, StatusPatch
+from app.dialects.spec import LeafPods
+from app.dialects.written import AT_WRITE, GangView, StatusPatch
 from tests.app.dialects.native.objects import ALPHA, BETA, KEY, ON, pod_group, read
 
 PATH = "/apis/scheduling.k8s.io/{}/namespaces/default/podgroups/train/status".format

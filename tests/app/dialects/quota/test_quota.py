@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from app.dialects.declared import Allowance
 from app.dialects.quota.dialect import MOST_READ, decode_quota
 from app.dialects.registry import DIALECTS
-from app.dialects.spec import Allowance
 from app.errors import DecodeError
 from tests.records import GPU, job
 

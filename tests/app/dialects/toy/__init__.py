@@ -20,18 +20,8 @@ from typing import Any, ClassVar
 import msgspec
 
 from app.dialects.dialect import Dialect, NamedPod
-from app.dialects.spec import (
-    NO_PODS,
-    Claim,
-    GangKey,
-    GangSpec,
-    GangView,
-    GroupSpec,
-    LeafPods,
-    LeafSpec,
-    Said,
-    StatusPatch,
-)
+from app.dialects.spec import NO_PODS, Claim, GangKey, GangSpec, GroupSpec, LeafPods, LeafSpec, Said
+from app.dialects.written import GangView, StatusPatch
 from app.kube.core.objects import ObjectRecord, PodRecord
 from app.kube.decoding import wire
 from app.kube.decoding.decode import Json, Keep, decoded

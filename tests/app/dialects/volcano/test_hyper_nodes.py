@@ -7,10 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from app.dialects.declared import DomainView, NodesNamed, TopologySpec
 from app.dialects.registry import DIALECTS
-from app.dialects.spec import AT_WRITE, DomainView, NodesNamed, TopologySpec
 from app.dialects.volcano import DIALECT
 from app.dialects.volcano.hyper_nodes import MOST_SHOWN, SOURCE, decode_hyper_node
+from app.dialects.written import AT_WRITE
 from app.errors import DecodeError
 from app.labels import LabelSelector, Requirement
 from tests.app.dialects.volcano.objects import (

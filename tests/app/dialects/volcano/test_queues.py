@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.dialects.spec import Draw, Pool
+from app.dialects.declared import Draw, Pool
 from app.dialects.volcano.pod_groups import decode_pod_group
 from app.dialects.volcano.queues import decode_queue, pool_of
 from app.dialects.volcano.status import draw_of

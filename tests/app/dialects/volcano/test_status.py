@@ -7,10 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.dialects.spec import AT_WRITE, GangKey, GangView, StatusPatch
+from app.dialects.spec import GangKey
 from app.dialects.volcano.jobs import VolcanoJobRecord
 from app.dialects.volcano.pod_groups import decode_pod_group
 from app.dialects.volcano.status import status_of
+from app.dialects.written import AT_WRITE, GangView, StatusPatch
 from tests.app.dialects.volcano.workloads import pod_group
 
 KEY = GangKey("default", "pg", "volcano")

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.kube.core.objects import Owner
+from app.state.cache import room
 from app.state.cache.books import MOST_BOOKED, Books
 from tests.app.state.world import World, four_racks, members
 from tests.records import BLOCK, RACK, node, pod, topology
@@ -100,9 +101,9 @@ def test_more_absurd_pods_on_one_node_than_can_be_counted_fill_it_and_no_other()
     books.put_node(node("b0/r0/n1"))
     books.refresh()
     one = (("nvidia.com/gpu", 1), ("pods", 1))
-    assert [books.fits(name, one) for name in ("n0", "n1")] == [False, True]
+    assert [room.fits(books, name, one) for name in ("n0", "n1")] == [False, True]
     books.recount()
-    assert [books.fits(name, one) for name in ("n0", "n1")] == [False, True]
+    assert [room.fits(books, name, one) for name in ("n0", "n1")] == [False, True]
 
 
 @pytest.mark.parametrize(

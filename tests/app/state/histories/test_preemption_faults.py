@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from app.kube.watch.events import Listed
 from app.state.answers import preempting
 from app.state.answers.victim_cost import VictimCosts
-from app.state.cache.books import Books
+from app.state.cache import room
 from app.state.effects import Bind, EmitEvent
 from app.state.filter_result import Passed, Victims
 from tests.app.state.crews import CrewWorld, hands
@@ -348,8 +348,8 @@ def test_where_nothing_is_held_for_lower_pods_no_held_node_is_looked_at_twice(mo
     low = pod("low")
     world.put(low)
     asked = []
-    lacks = Books._lacks
-    monkeypatch.setattr(Books, "_lacks", lambda *args: asked.append(args) or lacks(*args))
+    lacks = room._lacks
+    monkeypatch.setattr(room, "_lacks", lambda *args: asked.append(args) or lacks(*args))
     answer = world.filter(low)
     assert isinstance(answer, Passed)
     assert len(answer.without) == 100

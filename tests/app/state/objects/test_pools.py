@@ -6,9 +6,10 @@ import random
 from collections import Counter
 from collections.abc import Iterable
 
+from app.dialects.declared import Draw, Pool
 from app.dialects.dialect import Dialect
 from app.dialects.registry import Dialects
-from app.dialects.spec import Draw, GangKey, Pool
+from app.dialects.spec import GangKey
 from app.kube.core.objects import ObjectRecord
 from app.state.objects.pools import MOST_FREED, Pools
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.dialects.spec import Difference
 from app.dialects.volcano.from_labels.domains import domains_of, placed_from_widest
 from app.dialects.volcano.from_labels.kept import KeptHyperNodes
 from app.dialects.volcano.from_labels.manifests import manifests
 from app.dialects.volcano.hyper_nodes import HyperNodeRecord, decode_hyper_node
+from app.dialects.written import Difference
 from tests.app.dialects.volcano.from_labels.labelled import BLOCK, LEVELS, RACK, nodes_of
 from tests.app.dialects.volcano.objects import by_labels, record
 
