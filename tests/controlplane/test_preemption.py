@@ -104,6 +104,7 @@ def test_a_gang_of_eight_loses_one_pod_to_a_pod_that_needs_one_node(
         cluster.wait(lambda: not cluster.list("Pod", "default"), 10, "no pod left")
 
 
+@pytest.mark.timeout(600)
 def test_a_pod_that_is_in_no_gang_goes_before_one_that_is(
     plane: ControlPlane, cluster: Cluster
 ) -> None:

@@ -26,7 +26,7 @@ from topology import (
     find,
 )
 from topology.model.changed_capacity import leaving
-from topology.victims.choose import victims
+from topology.victims.choose import VISITS, victims
 from topology.victims.table import Table
 from topology.victims.victim import NoVictims, Victim, Victims, loss_of
 
@@ -46,7 +46,7 @@ class Case:
     def table(self) -> Table:
         return Table(self.capacity, self.candidates)
 
-    def answer(self, visits: int = 10_000) -> Victims | NoVictims:
+    def answer(self, visits: int = VISITS) -> Victims | NoVictims:
         return victims(
             self.tree, self.capacity, self.gang, {}, self.table, self.allowed, visits=visits
         )
