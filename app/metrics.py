@@ -278,6 +278,12 @@ class Metrics:
             "kind",
             ROOM_VICTIMS,
         )
+        self.room_drain_seconds = Histogram(
+            "corral_room_drain_seconds",
+            "Time from the last eviction for a gang until the last pod that it waited for was gone",
+            buckets=(*_BUCKETS, *_LONG_BUCKETS),
+            registry=self.registry,
+        )
         self._shown: dict[tuple[str, str], int] = {}
 
     def show_room(self, results: Mapping[str, int], victims: Mapping[str, int]) -> None:

@@ -156,6 +156,8 @@ class Driver:
             metrics.ticks_over_budget["roll_calls"].inc()
         for decision in engine.starts.decisions():
             metrics.gang_decision_seconds.observe(decision.seconds)
+        for seconds in engine.room_plans.drained():
+            metrics.room_drain_seconds.observe(seconds)
         for start in engine.starts.taken():
             metrics.gang_start_seconds.observe(start.started_at - start.complete_at)
             metrics.gang_plans.inc(start.plans)

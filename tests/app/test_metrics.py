@@ -56,6 +56,7 @@ def test_the_exposition_has_series_before_anything_has_happened():
         "corral_removals",
         "corral_room_answers",
         "corral_room_seconds",
+        "corral_room_drain_seconds",
         "corral_lost_writes",
         "corral_watch_problems",
         "corral_loop_lag_seconds",

@@ -65,6 +65,7 @@ class RoomPlan:
     unsent: set[str] = field(default_factory=set)  # uids: what became of their eviction is unknown
     evicted: set[str] = field(default_factory=set)  # uids: they end, whether or not that is seen
     heard_at: float = 0.0  # when evictions were asked for, or the API server has answered, last
+    draining_since: float | None = None  # all that go have been told to
     freed_at: float | None = None  # when the last pod was seen to be gone
     is_told: bool = False  # what it waits for
     is_slow: bool = False  # it has waited for so long that it counts for no limit any more

@@ -15,7 +15,7 @@ if it is enough once those have ended that end already; else the gang asks again
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -53,6 +53,7 @@ PATIENCE_SECONDS = 10.0  # after the last eviction; then it is said what the gan
 # end, up to a day, and no other gang is to wait for that.
 SLOW_SECONDS = 60.0
 MOST_LOOKED_AT = 32  # of a place's nodes in one tick: 20 us each
+MOST_KEPT = 256  # times that nobody has taken
 DRY_RESULTS: tuple[Result, ...] = ("withdrawn", "needless")
 AGAIN_RESULTS: tuple[Result, ...] = (
     *("stuck", "taken", "lost", "refused", "changed", "other_pods"),
@@ -81,6 +82,7 @@ class RoomPlans:
     """How many plans came to which end."""
     evictions: Counter[str] = field(default_factory=Counter)
     """How many gangs and pods outside gangs went: "gang", "pod"."""
+    _drained: deque[float] = field(default_factory=lambda: deque(maxlen=MOST_KEPT))
     _again: set[GangKey] = field(default_factory=set)  # they have lost their place, and may ask
     _going: dict[str, GangKey] = field(default_factory=dict)  # by uid: the gang that it goes for
     _withdrawn: set[str] = field(default_factory=set)  # uids whose eviction is wanted no more
@@ -130,6 +132,11 @@ class RoomPlans:
         if answer.pods and (self._made.count(namespace, now) >= settings.preempt_per_namespace):
             return f"preempt_per_namespace is {settings.preempt_per_namespace} in ten minutes"
         return ""
+
+    def drained(self) -> Iterator[float]:
+        """Remove and return, in seconds, how long those took to end that went for each gang."""
+        while self._drained:
+            yield self._drained.popleft()
 
     # -- making room ---------------------------------------------------------------------------
 
@@ -381,7 +388,8 @@ class RoomPlans:
                 self._end(gang.key, "unanswered", now)
                 return
         if plan.begun == len(plan.victims):
-            plan.stage = Stage.DRAINING
+            if plan.draining_since is None:
+                plan.stage, plan.draining_since = Stage.DRAINING, now
             self._drain(gang, plan, now)
 
     def _has_room(self, gang: Gang, plan: RoomPlan) -> bool:
@@ -492,8 +500,8 @@ class RoomPlans:
     def _drain(self, gang: Gang, plan: RoomPlan, now: float) -> None:
         left = [uid for uid in plan.awaited if uid in self.books.bound]
         if not left:
-            plan.freed_at = now if plan.freed_at is None else plan.freed_at
-            if now >= plan.freed_at + SETTLE_SECONDS:
+            self._note_freed(plan, now)
+            if plan.freed_at is not None and now >= plan.freed_at + SETTLE_SECONDS:
                 self._lose(gang, plan, now)
             return
         known = self.occupants.by_uid
@@ -514,6 +522,12 @@ class RoomPlans:
             pods = len(ending), len(plan.awaited)
             self.reports.awaits_room(gang, messages.awaits_room(gang.key, plan.where, *pods, rest))
         plan.is_slow = now >= since + SLOW_SECONDS
+
+    def _note_freed(self, plan: RoomPlan, now: float) -> None:
+        """The last pod is gone that the room was waited for."""
+        if plan.freed_at is None and plan.draining_since is not None:
+            plan.freed_at = now
+            self._drained.append(now - plan.draining_since)
 
     def _lose(self, gang: Gang, plan: RoomPlan, now: float) -> None:
         """The gang has no place, or will have none: say who has taken it, if some pod has."""
@@ -543,6 +557,8 @@ class RoomPlans:
         """Keep no node for the gang any more, and evict no further pod for it."""
         plan = self.of.pop(key)
         self.results[result] += 1
+        if result == "placed":  # often in the tick in which the last pod is gone
+            self._note_freed(plan, now)
         self.nominations.end_kept(plan.places)
         self.notes.note_room(key, "", now)
         for uid in plan.pods:

@@ -68,6 +68,8 @@ async def play(scenario: Scenario, folder: Path, *, is_gated: bool) -> None:
         await asyncio.sleep(scenario.quiet)
         assert _outcome(scenario, world) == _expected(scenario)
         assert world.bugs == {}
+        placed = world.metric("corral_room_plans_total", result="placed")
+        assert world.metric("corral_room_drain_seconds_count") >= placed
         if scenario.searches is not None:
             assert world.searches <= scenario.searches, f"{world.searches} searches"
         said = world.said()

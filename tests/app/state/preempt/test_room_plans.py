@@ -1204,6 +1204,27 @@ def test_counters_show_what_became_of_places_and_who_went():
     assert sample("corral_room_victims_total", {"kind": "gang"}) == 3.0
 
 
+def test_how_long_victims_take_is_counted_from_the_last_eviction_until_the_last_is_gone():
+    world = Evicting(two_racks(), [*gang("a", *N1), *gang("b", *N2)])
+    world.run(15.0)
+    world.let_go("a0")
+    world.run(5.0)
+    assert list(world.engine.room_plans.drained()) == []
+    world.let_go()
+    world.run(2.0)
+    assert world.results == {"placed": 1}
+    (seconds,) = world.engine.room_plans.drained()
+    assert seconds == pytest.approx(20.0, abs=2.0)
+    assert list(world.engine.room_plans.drained()) == []
+
+
+def test_victims_that_never_end_are_counted_as_no_time():
+    world = Evicting(two_racks(), [*gang("a", *N1), *gang("b", *N2)])
+    world.run(DRAIN_SECONDS + 60.0)
+    assert "stuck" in world.results
+    assert list(world.engine.room_plans.drained()) == []
+
+
 # -- PodGroups of Volcano --------------------------------------------------------------------------
 
 
