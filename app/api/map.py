@@ -11,8 +11,7 @@ One map is made at a time, at most one a second of each resource, however many c
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Annotated
 
@@ -22,7 +21,7 @@ from app.api.access.callers import SeesCluster, answered, reader_of, sees_namesp
 from app.api.http.examples import MAP, NODE, shown
 from app.api.http.refusals import not_ready
 from app.api.http.tagged import Tagged, answer
-from app.api.http.turns import Turns
+from app.api.http.turns import Turns, last_of
 from app.explain.topology.map import Known, May, copied, drawn
 from app.explain.topology.map_view import NodeView
 from app.explain.topology.node import node_view
@@ -67,7 +66,8 @@ def maps(engine: Engine, unready: Callable[[], str]) -> APIRouter:
             async with turns.turn:
                 if (known := kept.get(key)) is None:
                     try:
-                        known = await _made(copied(engine, name), resource, _may(scope))
+                        copy = await last_of(copied(engine, name))
+                        known = await _made(copy, resource, _may(scope))
                     except NoSuch as error:
                         raise HTTPException(422, str(error)) from error
                     kept.put(key, known)
@@ -99,16 +99,9 @@ def _may(scope: str | None) -> May:
     return lambda namespace: scope is None or (scope != "" and namespace == scope)
 
 
-async def _made(steps: Iterator[Known | None], resource: str, may: May) -> Tagged:
-    """A map: copied in steps between which others have the loop, then drawn beside it.
-
-    Raises: NoSuch.
-    """
-    for known in steps:
-        if known is not None:
-            return await aside.run(partial(_drawn, known, resource, may))
-        await asyncio.sleep(0)
-    raise AssertionError("the last step is the copy")
+async def _made(known: Known, resource: str, may: May) -> Tagged:
+    """A map, drawn beside the loop. Raises: NoSuch."""
+    return await aside.run(partial(_drawn, known, resource, may))
 
 
 def _drawn(known: Known, resource: str, may: May) -> Tagged:

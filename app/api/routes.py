@@ -31,7 +31,7 @@ from app.api.http.description import description
 from app.api.http.examples import EXPLANATION, GANG, GANGS, shown
 from app.api.http.leader import leader_header
 from app.api.http.refusals import not_ready
-from app.api.http.turns import Turns
+from app.api.http.turns import Turns, last_of
 from app.api.map import maps
 from app.api.others import Others
 from app.api.simulating import simulating
@@ -39,8 +39,9 @@ from app.api.topology import topology
 from app.explain.answering import answer
 from app.explain.asking import asking
 from app.explain.elsewhere import of_follower, of_other_scheduler, unsearched
-from app.explain.gangs import listed, named, view
-from app.explain.view import Explanation, GangPage, GangView
+from app.explain.finding import listed, named
+from app.explain.gangs import view
+from app.explain.view import Explanation, GangView
 from app.simulate.simulating import Rules
 from app.state.engine import Engine
 from app.state.gang.gang import Gang, Phase
@@ -49,6 +50,8 @@ from app.state.gang.reasons import Reason
 MOST_GANGS = 250  # of one page: some milliseconds
 MOST_WAITING = 16  # explanations that wait for their turn
 BUSY = f"{MOST_WAITING} explanations wait already"
+MOST_LISTED = 64  # lists, or gangs by name
+BUSY_LISTS = f"{MOST_LISTED} questions about gangs wait already"
 
 Source = Annotated[str, Query(description="What declares it, such as `job`; none: anything")]
 
@@ -83,15 +86,15 @@ def people(engine: Engine, standing: Standing) -> APIRouter:
 
     common = [Depends(standing.callers), Depends(name_leader)]
     router = APIRouter(prefix="/v1", dependencies=common)
-    turns = Turns(MOST_WAITING, BUSY)
+    turns, lists = Turns(MOST_WAITING, BUSY), Turns(MOST_LISTED, BUSY_LISTS)
 
     def ready() -> None:
         if why := standing.unready():
             raise not_ready(why)
 
-    def found(namespace: str, name: str, source: str) -> Gang | None:
+    async def found(namespace: str, name: str, source: str) -> Gang | None:
         ready()
-        gangs = named(engine, namespace, name, source)
+        gangs = await last_of(named(engine, namespace, name, source))
         if len(gangs) > 1:
             sources = ", ".join(dict.fromkeys(gang.key.source for gang in gangs))
             names = ", ".join(sorted({gang.key.name for gang in gangs}))
@@ -108,25 +111,34 @@ def people(engine: Engine, standing: Standing) -> APIRouter:
                 return said
         raise HTTPException(404, f"no gang, pod of a gang or owner {namespace}/{name} is known")
 
-    @router.get("/gangs", dependencies=[SeesNamespace], responses=shown(GANGS))
+    @router.get("/gangs", response_model=None, dependencies=[SeesNamespace], responses=shown(GANGS))
     async def gangs(
         namespace: str = "",
         phase: Phase | None = None,
         reason: Reason | None = None,
         after: Annotated[str, Query(description="`next` of the page before")] = "",
         limit: Annotated[int, Query(ge=1, le=MOST_GANGS)] = MOST_GANGS,
-    ) -> GangPage:
+    ) -> Response:
         """The gangs, in the order of namespaces and names."""
-        ready()
-        return listed(
-            engine, time.monotonic(), namespace=namespace, phase=phase, reason=reason,
-            after=after, limit=limit, whose=standing.whose(),
-        )  # fmt: skip
+        with lists.waiting():
+            async with lists.turn:
+                ready()
+                page = await last_of(
+                    listed(
+                        engine, time.monotonic(), namespace=namespace, phase=phase, reason=reason,
+                        after=after, limit=limit, whose=standing.whose(),
+                    )
+                )  # fmt: skip
+        # Through FastAPI's own validation and encoding it would take eight times as long.
+        headers = leader_header(standing.leader())
+        return Response(page.model_dump_json(), headers=headers, media_type="application/json")
 
     @router.get("/gangs/{namespace}/{name}", dependencies=[SeesNamespace], responses=shown(GANG))
     async def gang(namespace: str, name: str, source: Source = "") -> GangView:
         """The gang of this name, or of a pod or an owner of this name."""
-        here = found(namespace, name, source)
+        with lists.waiting():
+            async with lists.turn:
+                here = await found(namespace, name, source)
         if here is None:
             return (await elsewhere(namespace, name)).gang
         return of_follower(view(here, time.monotonic()), standing.whose())
@@ -146,7 +158,7 @@ def people(engine: Engine, standing: Standing) -> APIRouter:
         names_in = "" if await answered(reader_of(request).sees("")) else namespace
         with turns.waiting():
             async with turns.turn:
-                here = found(namespace, name, source)
+                here = await found(namespace, name, source)
                 if here is None:
                     return await elsewhere(namespace, name)
                 if whose := standing.whose():

@@ -2,93 +2,12 @@
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Sequence
-from itertools import islice
-
-from app.explain.elsewhere import LED, of_follower
-from app.explain.view import GangPage, GangView, NeedsNodes, Pods
-from app.kube.core.objects import PodRecord
+from app.explain.view import GangView, NeedsNodes, Pods
 from app.state.autoscaling.requests import REQUEST
-from app.state.engine import Engine
 from app.state.gang.gang import PLANNABLE, Gang, Phase
 from app.state.gang.reasons import Reason
 
 MOST_DOMAINS = 8  # shown
-MOST_LOOKED_AT = 5_000  # pods, for one of some name: 2 ms
-
-
-def listed(
-    engine: Engine,
-    now: float,
-    *,
-    namespace: str = "",
-    phase: Phase | None = None,
-    reason: Reason | None = None,
-    after: str = "",
-    limit: int,
-    whose: str = "",
-) -> GangPage:
-    """The first gangs after one, in the order of namespaces, names and sources.
-
-    `whose`: the Lease, in words, if another Corral leads.
-    """
-    led = LED if whose else ()
-    found = {
-        _place(each): each
-        for each in engine.gangs.by_key.values()
-        if namespace in ("", each.key.namespace)
-        and phase in (None, each.phase)
-        and (
-            reason is None
-            or reason is (Reason.NOT_LEADING if each.phase in led else reason_of(each, now))
-        )
-    }
-    last = tuple(after.split("/")) if after else ()
-    first = heapq.nsmallest(limit + 1, (place for place in found if place > last))
-    page = tuple(of_follower(view(found[place], now), whose) for place in first[:limit])
-    return GangPage(gangs=page, next="/".join(first[limit - 1]) if len(first) > limit else "")
-
-
-def _place(gang: Gang) -> tuple[str, ...]:
-    """Where it comes in a list, in words without a slash."""
-    key = gang.key
-    return key.namespace, key.name, key.source, key.epoch
-
-
-def named(engine: Engine, namespace: str, name: str, source: str = "") -> list[Gang]:
-    """The gangs of this name, or of a pod or an owner of this name; the newest epoch of each.
-
-    `source`: of one vocabulary's kind alone; "": of all. MOST_LOOKED_AT pods are looked at, which
-    takes some milliseconds: first those of gangs whose name the pod's begins with, as it mostly is.
-    """
-    gangs = [each for key, each in engine.gangs.by_key.items() if key.namespace == namespace]
-    found = [each for each in gangs if each.key.name == name]
-    found = found or _with_pod_or_owner(gangs, name)
-    newest: dict[tuple[str, str], Gang] = {}
-    for each in found:
-        at = each.key.name, each.key.source
-        if source in ("", each.key.source) and (
-            at not in newest or each.number > newest[at].number
-        ):
-            newest[at] = each
-    return [newest[at] for at in sorted(newest)]
-
-
-def _with_pod_or_owner(gangs: Sequence[Gang], name: str) -> list[Gang]:
-    """The gangs with a pod of this name, or with pods that an owner of this name has made."""
-    likely = [each for each in gangs if name.startswith(each.key.name)]
-    firsts = ((each, next(iter(each.members.values()), None)) for each in gangs)
-    # Pods of a gang have one owner, or a few: the first says which, for all gangs alike.
-    found = {each.key: each for each, first in firsts if first and _is_of(first.pod, name)}
-    members = ((each, member) for each in (*likely, *gangs) for member in each.members.values())
-    looked_at = islice(members, MOST_LOOKED_AT)
-    found.update((each.key, each) for each, member in looked_at if _is_of(member.pod, name))
-    return list(found.values())
-
-
-def _is_of(pod: PodRecord, name: str) -> bool:
-    return pod.name == name or (pod.owner is not None and pod.owner.name == name)
 
 
 def view(gang: Gang, now: float) -> GangView:

@@ -1,12 +1,30 @@
-"""What takes long is answered a few at a time; some more wait, and the next one is refused."""
+"""What takes long is answered a few at a time; some more wait, and the next one is refused.
+
+What only the event loop may read, and there is much of, is read in steps (`last_of`).
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import TypeVar
 
 from fastapi import HTTPException
+
+_R = TypeVar("_R")
+
+
+async def last_of(steps: Iterator[_R | None]) -> _R:
+    """What the last of the steps yields; others have the event loop between two of them.
+
+    Nothing of the cluster changes between the last step and the return.
+    """
+    for step in steps:
+        if step is not None:
+            return step
+        await asyncio.sleep(0)
+    raise AssertionError("the last step is the result")
 
 
 class Turns:

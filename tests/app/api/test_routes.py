@@ -16,9 +16,11 @@ from app.api import others as of_others
 from app.api import routes
 from app.api.http.leader import LEADER
 from app.api.others import Others
-from app.api.routes import MOST_WAITING, Standing, people
+from app.api.routes import MOST_LISTED, MOST_WAITING, Standing, people
 from app.dialects.registry import DIALECTS
+from app.dialects.spec import GangKey
 from app.errors import NotFound, Unreachable
+from app.explain.finding import GANGS_A_STEP
 from tests.app.state.world import World, four_racks, members
 from tests.records import RACK, REQUIRED, group, pod
 
@@ -357,3 +359,31 @@ async def test_more_explanations_than_may_wait_are_refused(
         answers = await asyncio.gather(*asked)
         assert [each.status_code for each in answers] == [200] * MOST_WAITING
         assert (await people.get(path)).status_code == 200
+
+
+async def test_the_loop_goes_on_while_many_gangs_are_listed_or_looked_through() -> None:
+    world, turns = world_of_three(), 0
+    for at in range(4 * GANGS_A_STEP):
+        world.engine.gangs.add(GangKey("default", f"g{at}", "group"))
+
+    async def go_on() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with client(world) as people:
+        other = asyncio.create_task(go_on())
+        for path in ("/gangs?limit=1", "/gangs/default/nothing", "/gangs/default/no/explanation"):
+            before = turns
+            await people.get(path)
+            assert turns - before > 4, path
+        other.cancel()
+
+
+async def test_only_so_many_lists_wait() -> None:
+    world = world_of_three()
+    async with client(world) as people:
+        asked = [people.get("/gangs") for _ in range(MOST_LISTED + 2)]
+        statuses = [answer.status_code for answer in await asyncio.gather(*asked)]
+    assert sorted(statuses) == [200] * MOST_LISTED + [503, 503]
