@@ -50,7 +50,7 @@ from tests.app.state.world import Names
 from tests.sim.api import ApiServer
 from tests.sim.calls import Network, Work
 from tests.sim.clock import Clock, History
-from tests.sim.dialects import DIALECTS
+from tests.sim.dialects import DIALECTS, remembering
 from tests.sim.evictions import Evictions
 from tests.sim.extender import Unavailable, in_words
 from tests.sim.faults import Hits
@@ -134,7 +134,7 @@ class Corral:
             for kind in self.settings.kinds
         }
         began = self._rng.uniform(0.0, 1e6)
-        engine = Engine(self.settings, self._on_fault)
+        engine = Engine(self.settings, self._on_fault, remembering(self.settings))
         if self._fails is not None:
             make_fail(engine, self._fails, self._hits)
         self.life = Life(engine, streams, self._clock.now, began)

@@ -13,6 +13,7 @@ from app.state.cache.books import Booking
 from app.state.effects import Requeue, WriteStatus
 from app.state.engine import Engine
 from app.state.journal.record import Recorder
+from tests.sim.dialects import Remembering
 from tests.sim.watch import Stream
 
 
@@ -75,6 +76,8 @@ class Life:
     succeeded_and_gone: dict[GangKey, Counter[str]] = field(default_factory=dict)
     """Pods of groups that a Corral remembers, if it saw them: the API server's count."""
     recorder: Recorder | None = None  # of the engine's inputs
+    read_anew: Remembering | None = None
+    """What engines that start anew beside this one have read of pods; never by this one."""
     members: dict[GangKey, list[PodRecord]] = field(default_factory=dict)
     """Of each gang, as told when the mirrors of pods and PodGangs had changed so many times."""
     members_at: tuple[int, int] = (-1, -1)

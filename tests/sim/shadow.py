@@ -13,6 +13,7 @@ from app.kube.watch.events import Listed
 from app.state.engine import Engine
 from app.state.gang.gang import Gang
 from app.state.report.notes import carriers
+from tests.sim.dialects import remembering
 from tests.sim.life import Life
 from tests.sim.violation import require
 from topology import invariants
@@ -48,7 +49,9 @@ def shadow(life: Life, now: float, *, is_dated: bool = True) -> None:
     `is_dated`: what is dated later is later, for the clock on the wall never went back.
     """
     engine = life.engine
-    fresh = Engine(engine.settings)
+    if life.read_anew is None:
+        life.read_anew = remembering(engine.settings)
+    fresh = Engine(engine.settings, dialects=life.read_anew)
     for kind in engine.settings.kinds:
         records = tuple(record for _, record in sorted(life.streams[kind].mirror.items()))
         fresh.apply(Listed(kind, records), now)
