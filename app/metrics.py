@@ -29,7 +29,7 @@ ASKS = {
     "withdraw": REQUEST_OUTCOMES,
 }
 NEEDS = ("never", "busy", "fragmented")
-REMOVALS = ("evict", "delete")
+REMOVALS = ("evict", "delete", "suspend", "resume")
 REMOVAL_OUTCOMES = ("done", "gone", "refused", "failed", "dropped")
 WAKE_OUTCOMES = ("woken", "not_nominated", "gone", "failed", "dropped")
 REPORT_OUTCOMES = ("written", "failed", "dropped")
@@ -154,7 +154,7 @@ class Metrics:
         )
         removals = Counter(
             "corral_removals",
-            "Pods evicted or deleted because a policy says so",
+            "Pods evicted or deleted, and Jobs suspended and resumed, because a policy says so",
             ["how", "outcome"],
             registry=self.registry,
         )

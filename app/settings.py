@@ -253,8 +253,8 @@ class EngineOptions(BaseModel):
     # where they belong, without a gate; places for those that do not come end so long after the
     # last one that did. 0: pods wait behind the gate.
     born_seconds: Annotated[float, Field(ge=0, le=600)] = 0.0
-    # Such pods are evicted, once, if their gang has a place elsewhere only; needs the ClusterRole
-    # corral-evict.
+    # Such pods are made again by their controller, once, if their gang has a place elsewhere only;
+    # needs the ClusterRoles corral-suspend, for Jobs and JobSets, and corral-evict, for others.
     born_pods_given_back: bool = True
     gather_seconds: Seconds = 10.0  # members missing for so long are reported; controllers take 1 s
     # A gang with a required level that is blocked for so long has nodes of one domain kept free.

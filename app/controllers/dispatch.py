@@ -20,6 +20,7 @@ from app.state.effects import (
     RejectBind,
     Requeue,
     SeekRoom,
+    Suspend,
     TryEviction,
     Ungate,
     WriteStatus,
@@ -36,7 +37,7 @@ class Dispatcher:
     mark: Callable[[Mark], None]
     protect: Callable[[ProtectNode], None]
     ask_nodes: Callable[[AskNodes | EndAsk], None]
-    remove: Callable[[Evict | Delete], None]
+    remove: Callable[[Evict | Delete | Suspend], None]
     bind: Callable[[Bind], None]
     refuse: Callable[[RejectBind], None]
     report: Callable[[EmitEvent], None]
@@ -63,7 +64,7 @@ class Dispatcher:
                     self.protect(effect)
                 case AskNodes() | EndAsk():
                     self.ask_nodes(effect)
-                case Evict() | Delete():
+                case Evict() | Delete() | Suspend():
                     self.remove(effect)
                 case RejectBind():
                     self.refuse(effect)

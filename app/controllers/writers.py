@@ -20,7 +20,7 @@ from app.controllers.dispatch import Dispatcher
 from app.controllers.keep import KeepController
 from app.controllers.pods.annotate import AnnotateController
 from app.controllers.pods.bind import BindController
-from app.controllers.pods.evict import EvictController, Removal
+from app.controllers.pods.evict import EvictController, Removal, how_removed
 from app.controllers.pods.mark import MarkController
 from app.controllers.pods.ungate import GateTimes, UngateController
 from app.controllers.pods.wake import WakeController
@@ -50,6 +50,7 @@ from app.state.effects import (
     ReadAgain,
     RejectBind,
     RoomAnswer,
+    Suspend,
     TryEviction,
     Ungate,
     Ungated,
@@ -79,8 +80,8 @@ class Receivers:
     read_again: Callable[[ReadAgain], None]
     room_question: Callable[[GangKey], Question | None]
     room_found: Callable[[GangKey, RoomAnswer | None, float], None]
-    eviction_finished: Callable[[Evict | TryEviction, EvictOutcome], None]
-    is_eviction_wanted: Callable[[Evict], bool]
+    eviction_finished: Callable[[Evict | TryEviction | Suspend, EvictOutcome], None]
+    is_eviction_wanted: Callable[[Evict | Suspend], bool]
 
 
 class Writers:
@@ -254,8 +255,7 @@ class Writers:
             self._metrics.room_seconds.observe(seconds)
 
     def _removed(self, removal: Removal, outcome: EvictOutcome) -> None:
-        how = "evict" if isinstance(removal, Evict) else "delete"
-        self._metrics.removals[how, outcome].inc()
+        self._metrics.removals[how_removed(removal), outcome].inc()
         # Never from inside `feed`, where one that is too many is dropped.
         soon = asyncio.get_running_loop().call_soon
         if isinstance(removal, Delete):

@@ -25,6 +25,7 @@ POD_SETS = PREFIX + "pod-sets"  # in the Binding: pods per pod set when the gang
 AFTER = PREFIX + "started-after"  # in the Binding: when a pod that ended its gang began to end
 SUCCEEDED = PREFIX + "succeeded"  # on live members: the pods of their group that have succeeded
 ROOM = PREFIX + "room"  # on members that wait: the place that others were evicted from for the gang
+SUSPENDED = PREFIX + "suspended"  # on a workload: by us, for as long as its pods take to be gone
 WORKLOAD_REQUIRED = PREFIX + "workload-required-topology"  # of all pods of a workload together
 WORKLOAD_PREFERRED = PREFIX + "workload-preferred-topology"
 WORKLOAD_PREFIX = f"{PREFIX}workload-"
@@ -57,6 +58,7 @@ KEPT = (
         PREEMPTIBLE,
         ROOM,
         SUCCEEDED,
+        SUSPENDED,
     ),
     *(*WORKLOAD, *autoscalers.KEPT),
 )

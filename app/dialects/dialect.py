@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple, Protocol
 
 from app.dialects.declared import Allowance, DisruptionBudget, DomainView, Draw, Pool, TopologySpec
 from app.dialects.flaw import Flaw
-from app.dialects.spec import NO_PODS, Claim, GangKey, GangSpec, LeafPods, Said
+from app.dialects.spec import NO_PODS, Claim, GangKey, GangSpec, LeafPods, Said, Suspension
 from app.dialects.workloads.templates import TemplatePlace
 from app.dialects.written import Difference, GangView, Prerequisite, StatusPatch
 from app.kube.core.objects import ObjectRecord, PodRecord
@@ -288,6 +288,10 @@ class Dialect:
         `owner`: what controls this controller, if the watch shows that.
         """
         return False
+
+    def suspended(self, record: ObjectRecord) -> Suspension | None:
+        """A workload that Corral has suspended, and that goes on once its pods are gone."""
+        return None
 
     def budget(self, record: ObjectRecord) -> DisruptionBudget | None:
         """How many pods of a namespace may be evicted, if an object says so."""

@@ -30,7 +30,7 @@ from app.dialects.dialect import (
 from app.dialects.flaw import Flaw
 from app.dialects.rules import forbidden
 from app.dialects.silence import Silence
-from app.dialects.spec import NO_PODS, Claim, GangKey, GangSpec, LeafPods, Said
+from app.dialects.spec import NO_PODS, Claim, GangKey, GangSpec, LeafPods, Said, Suspension
 from app.dialects.workloads import TemplatePlace
 from app.dialects.written import Prerequisite, StatusPatch
 from app.kube.core.objects import ObjectRecord, PodRecord
@@ -257,6 +257,10 @@ class Dialects:
     def ends_with_a_pod(self, record: ObjectRecord, owner: ObjectRecord | None = None) -> bool:
         """Whether a controller gives up for good when one more of its pods is evicted."""
         return any(each.ends_with_a_pod(record, owner) for each in self.each)
+
+    def suspended(self, record: ObjectRecord) -> Suspension | None:
+        """A workload that Corral has suspended, and that goes on once its pods are gone."""
+        return next((found for each in self.each if (found := each.suspended(record))), None)
 
     def budget(self, record: ObjectRecord) -> DisruptionBudget | None:
         """How many pods of a namespace may be evicted, if an object says so."""

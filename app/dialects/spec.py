@@ -206,6 +206,20 @@ class GroupSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Suspension:
+    """A workload whose controller deletes all its pods while it is suspended.
+
+    None of them counts as failed, and they are made again at once when it goes on.
+    """
+
+    path: str
+    """Of all such objects of its namespace."""
+    namespace: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
 class Lifecycle:
     """How a gang lives on when pods end; the defaults are a Job's."""
 
@@ -224,6 +238,8 @@ class Lifecycle:
     failures_left: int | None = None
     """How many more pods may be evicted before the owner gives up for good; None: any number."""
     failures_counted: int = 0  # pods that have failed or been deleted, and are not among those
+    suspension: Suspension | None = None
+    """What makes all its pods anew when it is suspended and goes on; None: nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from app.state.effects import (
     Evict,
     EvictOutcome,
     RoomAnswer,
+    Suspend,
     TryEviction,
     Ungate,
     UngateOutcome,
@@ -98,8 +99,10 @@ class Driver:
         """A SeekRoom has been answered after so long; None: it has not."""
         self._step("outcome", lambda now: self._inputs.room_found(gang, answer, seconds, now))
 
-    def eviction_finished(self, effect: Evict | TryEviction, outcome: EvictOutcome) -> None:
-        """An Evict or a TryEviction has been carried out, or not."""
+    def eviction_finished(
+        self, effect: Evict | TryEviction | Suspend, outcome: EvictOutcome
+    ) -> None:
+        """An Evict, a TryEviction or a Suspend has been carried out, or not."""
         is_trial, inputs = isinstance(effect, TryEviction), self._inputs
         take = inputs.eviction_tried if is_trial else inputs.eviction_finished
         self._step("outcome", lambda now: take(effect.uid, outcome, now))

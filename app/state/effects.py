@@ -147,6 +147,22 @@ class Evict:
 
 
 @dataclass(frozen=True, slots=True)
+class Suspend:
+    """Suspend a workload, so that its controller deletes all its pods; or have it go on."""
+
+    path: str
+    """Of all such objects of its namespace."""
+    namespace: str
+    name: str
+    uid: str
+    version: str
+    """Of the workload: written only if nobody has changed it since, as its user may suspend it."""
+    sentence: str
+    ends: bool = False
+    """It goes on."""
+
+
+@dataclass(frozen=True, slots=True)
 class TryEviction:
     """Ask the API server whether it would evict a pod now, and evict none."""
 
@@ -232,6 +248,7 @@ Effect = (
     | AskNodes
     | EndAsk
     | Evict
+    | Suspend
     | TryEviction
     | Delete
     | Bind
@@ -280,7 +297,8 @@ UngateOutcome = Ungated | UngateFailed
 
 # Of an Evict or a TryEviction. gone: there is no such pod any more; refused: it will not be evicted
 # however often that is asked; failed: a disruption budget or a fault kept it, each time it was
-# tried; dropped: it was not tried, since too many others wait.
+# tried; dropped: it was not tried, since too many others wait. The same of a Suspend; gone: the
+# workload is, or it has changed.
 EvictOutcome = Literal["done", "gone", "refused", "failed", "dropped"]
 
 

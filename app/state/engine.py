@@ -36,6 +36,7 @@ from app.state.effects import (
     RejectBind,
     Requeue,
     RoomAnswer,
+    Suspend,
     UngateFailed,
     UngateOutcome,
 )
@@ -461,7 +462,7 @@ class Engine(EngineParts):
         return self._effects()
 
     def eviction_finished(self, uid: str, outcome: EvictOutcome, now: float) -> list[Effect]:
-        """Take the outcome of an Evict; that the pod ends is learned from the watch alone."""
+        """Take the outcome of an Evict or a Suspend; that pods end the watch alone tells."""
         self.room_plans.evicted(uid, outcome, now)
         self.giving_back.evicted(uid, outcome, now)
         gang = self.gangs.of_pod(uid)
@@ -469,8 +470,10 @@ class Engine(EngineParts):
             self.reports.eviction_refused(gang, uid)
         return self._effects()
 
-    def is_eviction_wanted(self, effect: Evict) -> bool:
-        """Whether an Evict that has not been sent is still to be."""
+    def is_eviction_wanted(self, effect: Evict | Suspend) -> bool:
+        """Whether an Evict or a Suspend that has not been sent is still to be."""
+        if isinstance(effect, Suspend):
+            return effect.ends or self.giving_back.is_suspension_wanted(effect.uid)
         part = self.giving_back if effect.is_given_back else self.room_plans
         return part.is_wanted(effect.uid)
 

@@ -26,6 +26,7 @@ from app.state.autoscaling.requests import Requests
 from app.state.born.births import Births
 from app.state.born.giving_back import GivingBack
 from app.state.born.kept_places import KeptPlaces
+from app.state.born.suspended import Suspended
 from app.state.cache.books import Books
 from app.state.cache.device_parts import DeviceParts
 from app.state.cache.node_refusals import Refusals
@@ -305,6 +306,7 @@ class EngineParts:
             self.queue,
             self.births,
             KeptPlaces(self.gangs, self.nominations, self.reservations),
+            Suspended(self.objects, self.gangs, self.outbox),
             self.outbox,
             self.reports,
             self.room_plans.of.__contains__,

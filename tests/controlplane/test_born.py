@@ -21,8 +21,7 @@ FAST = {"kueue.x-k8s.io/pod-group-fast-admission": "true"}
 BORN = "corral_pods_born_total"
 GIVEN_BACK = 'corral_given_back_total{kind="pod"}'
 SECONDS = 30.0
-PODS = 2  # of a gang that is given back
-BACK_OFF_SECONDS = 10 * 2 ** (PODS - 1)  # of the Job controller, after so many lost pods
+PODS = 4  # of a gang that is given back
 
 
 @pytest.fixture
@@ -86,7 +85,7 @@ def pods_of(cluster: Cluster) -> dict[str, Object]:
 
 @contextmanager
 def stranded(
-    plane: ControlPlane, cluster: Cluster, folder: Path, made: Object, *, may_evict: bool = True
+    plane: ControlPlane, cluster: Cluster, folder: Path, made: Object, *, may_suspend: bool = True
 ) -> Iterator[tuple[Webhook, dict[str, Object]]]:
     """A gang, born in the one rack that there was, of which a node is closed; then another comes.
 
@@ -94,7 +93,7 @@ def stranded(
     """
     cluster.create_all(node(f"r0-{n}", labels={RACK: "r0"}, gpus=8) for n in range(PODS))
     with (
-        plane.granted("corral-evict") if may_evict else nullcontext(),
+        plane.granted("corral-suspend") if may_suspend else nullcontext(),
         installed(plane, folder, levels=(RACK,), born_seconds=10) as webhook,
     ):
         cluster.create(made)
@@ -107,55 +106,68 @@ def stranded(
         yield webhook, pods
 
 
-def test_a_gang_whose_node_is_closed_is_given_back_once_and_starts_in_another_rack(
+def train() -> Object:
+    """A Job of which no pod may fail."""
+    made = job("train", pods=PODS, annotations=IN_RACK, requests={GPU: 8})
+    made["spec"]["backoffLimit"] = 0
+    return made
+
+
+def test_a_job_of_any_backoff_limit_is_suspended_until_its_pods_are_gone_and_starts_elsewhere(
     plane: ControlPlane, cluster: Cluster, tmp_path: Path
 ) -> None:
-    made = job("train", pods=PODS, annotations=IN_RACK, requests={GPU: 8})
-    with stranded(plane, cluster, tmp_path, made) as (webhook, first):
+    with stranded(plane, cluster, tmp_path, train()) as (webhook, first):
         (said,) = cluster.wait(lambda: told(cluster, "GangGivenBack"), SECONDS, "the word")
         assert f"{PODS} of its pods were born in place and given back" in said
-        cluster.wait(lambda: not first.keys() & pods_of(cluster).keys(), SECONDS, "the eviction")
+        cluster.wait(lambda: not first.keys() & pods_of(cluster).keys(), SECONDS, "their end")
         plane.start_scheduler(extender=webhook.corral.url)
         racks = cluster.wait(
             lambda: len(racks_of(cluster, "train")) == PODS and racks_of(cluster, "train"),
-            BACK_OFF_SECONDS + SECONDS,
+            SECONDS,
             "its start",
         )
         assert set(racks) == {"r1"}
+        found = cluster.get("Job", "train")
+        assert found is not None
+        assert found["spec"]["suspend"] is False
+        assert "corral.dev/suspended" not in found["metadata"].get("annotations", {})
+        assert found["status"].get("failed", 0) == 0
         assert len(told(cluster, "GangGivenBack")) == 1
         assert webhook.corral.metric(GIVEN_BACK) == PODS
         assert webhook.corral.metric(BORN) == PODS, "those that were made again had the gate"
         assert webhook.corral.bugs() == {}
 
 
-def test_where_corral_may_not_evict_the_gang_waits_and_is_told_why_after_one_request(
+def test_where_corral_may_not_suspend_the_gang_waits_and_is_told_why_after_one_request(
     plane: ControlPlane, cluster: Cluster, tmp_path: Path
 ) -> None:
-    made = job("train", pods=PODS, annotations=IN_RACK, requests={GPU: 8})
-    with stranded(plane, cluster, tmp_path, made, may_evict=False) as (webhook, first):
+    with stranded(plane, cluster, tmp_path, train(), may_suspend=False) as (webhook, first):
         (said,) = cluster.wait(lambda: told(cluster, "GangNotGivenBack"), SECONDS, "the word")
-        assert "ClusterRole corral-evict" in said
+        assert "ClusterRole corral-suspend" in said
         assert told(cluster, "GangGivenBack") == []
         assert webhook.corral.metric(GIVEN_BACK) == 0
         assert pods_of(cluster).keys() == first.keys()
         assert webhook.corral.bugs() == {}
     (denied,) = plane.denials()
-    assert denied.path.endswith("/eviction")
+    assert denied.path.endswith("/jobs/train")
 
 
-def test_a_job_that_would_give_up_has_the_gate_and_starts_in_another_rack_unevicted(
-    webhook: Webhook,
+def test_a_job_that_was_suspended_when_corral_ended_goes_on_once_another_one_is_there(
+    plane: ControlPlane, cluster: Cluster, tmp_path: Path
 ) -> None:
-    """Its pods could not be given back: a gate is what lets it go elsewhere."""
-    cluster = webhook.cluster
-    made = job("train", pods=4, annotations=IN_RACK, requests={GPU: 8})
-    made["spec"]["backoffLimit"] = 3
+    made = train()
+    made["spec"]["suspend"] = True
+    made["metadata"]["annotations"] = {"corral.dev/suspended": "true"}
     cluster.create(made)
-    racks = cluster.wait(
-        lambda: len(racks_of(cluster, "train")) == 4 and racks_of(cluster, "train"),
-        SECONDS,
-        "its start",
-    )
-    assert len(set(racks)) == 1
-    assert webhook.corral.metric(BORN) == 0
-    assert webhook.corral.metric(GATED) == 4
+    with (
+        plane.granted("corral-suspend"),
+        installed(plane, tmp_path, levels=(RACK,), born_seconds=10),
+    ):
+        cluster.wait(lambda: len(pods_of(cluster)) == PODS, SECONDS, "its pods")
+
+
+def test_a_job_of_more_pods_than_may_fail_is_born_in_place(webhook: Webhook) -> None:
+    cluster = webhook.cluster
+    cluster.create(train())
+    cluster.wait(lambda: len(racks_of(cluster, "train")) == PODS, SECONDS, "its start")
+    assert webhook.corral.metric(BORN) == PODS

@@ -47,7 +47,6 @@ ASKING = {
         {"fail_fast": True},
         {"disruption": "all"},
         {"preempt": "on"},
-        {"born_seconds": 0.5},
     ],
     "corral-delete-excess": [{"delete_excess_pods": True}],
     "corral-hypernodes": [{"hyper_nodes_from": ["gke"]}, {"hyper_nodes_from": "topograph"}],
@@ -126,6 +125,13 @@ def test_labels_of_namespaces_and_readers_are_cluster_roles_too() -> None:
     told = settings(objects).model_copy(update={"api_cert": "there"})
     assert bound(objects) == {name for name, needs in OPTIONAL.items() if needs(told)}
     assert bound(objects) == {"corral-namespaces", "corral-readers"}
+
+
+def test_to_give_pods_back_corral_evicts_and_suspends() -> None:
+    objects = chart({"settings": {"born_seconds": 0.5}})
+    told = settings(objects)
+    assert bound(objects) == {name for name, needs in OPTIONAL.items() if needs(told)}
+    assert bound(objects) == {"corral-evict", "corral-suspend"}
 
 
 def test_pods_that_are_not_given_back_need_no_right_to_evict() -> None:

@@ -1,4 +1,4 @@
-"""What the Job controller counts as failures, of pods that wait: how such pods may be given back."""
+"""What the Job controller counts of pods that wait: how such pods may be given back."""
 
 from __future__ import annotations
 

@@ -33,6 +33,7 @@ NEEDED = [
 # What only a setting needs: the ClusterRole that README names beside it.
 APART = {
     "corral-evict": ("create", "", "pods", "eviction", "default", ""),
+    "corral-suspend": ("patch", "batch", "jobs", "", "default", ""),
     "corral-delete-excess": ("delete", "", "pods", "", "default", ""),
     "corral-namespaces": ("watch", "", "namespaces", "", "", ""),
     "corral-hypernodes": ("delete", "topology.volcano.sh", "hypernodes", "", "", ""),

@@ -16,6 +16,7 @@ from tests.deploy.test_readme import README, table
 ROOT = Path(__file__).resolve().parent.parent.parent
 TEXT = (ROOT / "deploy" / "policy.yaml").read_text(encoding="utf-8")
 CHANGES, WRITES = "what-corral-changes.corral.dev", "what-only-corral-writes.corral.dev"
+SUSPENDS = "what-corral-suspends.corral.dev"
 
 
 def policy(name: str) -> dict[str, Any]:
@@ -99,7 +100,7 @@ def test_each_policy_is_bound_refuses_and_fails_closed() -> None:
         for one in yaml.safe_load_all(TEXT)
         if one["kind"] == "ValidatingAdmissionPolicyBinding"
     }
-    assert bindings == {CHANGES: ["Deny"], WRITES: ["Deny"]}
+    assert bindings == {CHANGES: ["Deny"], WRITES: ["Deny"], SUSPENDS: ["Deny"]}
     assert {policy(name)["failurePolicy"] for name in bindings} == {"Fail"}
 
 

@@ -32,6 +32,7 @@ WRITTEN = {
 }
 APART = {
     "corral-evict": {("", "pods/eviction"): {"create"}},
+    "corral-suspend": {("batch", "jobs"): {"patch"}, ("jobset.x-k8s.io", "jobsets"): {"patch"}},
     "corral-delete-excess": {("", "pods"): {"delete"}},
     "corral-namespaces": {("", "namespaces"): READ},
     "corral-hypernodes": {("topology.volcano.sh", "hypernodes"): {"create", "patch", "delete"}},

@@ -1,9 +1,11 @@
 """Removes pods where a policy says so: evictions, which budgets may refuse, and plain deletions.
 
     Evict, Delete, TryEviction ──queue──▶ token ──▶ POST eviction, DELETE ──▶ done
-                      ▲                   ├ 404, 409 (another uid) ──▶ gone
-                      └─── pause ◀── 429, ┤ 400, 403 … ──────────────▶ refused
+    Suspend               ▲               ├ 404, 409 (another uid) ──▶ gone
+                          └pause ◀── 429, ┤ 400, 403 … ──────────────▶ refused
                           5xx, no answer  └ 429 … for too long ──────▶ failed
+
+A Suspend has the workload's own controller remove its pods, or make them again.
 
 429 means that a disruption budget forbids the eviction for now, or that the API server is busy. It
 is tried again a few times, later each time; then the engine, which still sees the pod, decides.
@@ -13,17 +15,18 @@ What is only tried, is tried once, and has a queue of its own.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from random import Random
-from typing import Protocol
+from typing import Any, Protocol
 
 import structlog
 
+from app.dialects.workloads.record import patch_of_suspension
 from app.errors import ApiError, Conflict, NotFound
 from app.kube.client.backoff import Backoff
 from app.kube.client.deadline import answered_within
 from app.kube.client.work_queue import TokenBucket, WorkQueue
-from app.state.effects import Delete, Evict, EvictOutcome, TryEviction
+from app.state.effects import Delete, Evict, EvictOutcome, Suspend, TryEviction
 
 log = structlog.get_logger(__name__)
 
@@ -33,7 +36,7 @@ RETRY_SECONDS = 5.0  # pause after the first 429 that names none, doubled each t
 LONGEST_PAUSE = 60.0  # … up to this
 MOST_TRIES = 5
 
-Removal = Evict | Delete | TryEviction
+Removal = Evict | Delete | TryEviction | Suspend
 
 
 class EvictClient(Protocol):
@@ -45,14 +48,18 @@ class EvictClient(Protocol):
 
     async def delete_pod(self, namespace: str, name: str, uid: str) -> None: ...
 
+    async def change(
+        self, path: str, name: str, uid: str, version: str, patch: Mapping[str, Any]
+    ) -> None: ...
+
 
 class EvictController:
     """Removes one pod after the other, namespaces taking turns, at most `per_second` of them.
 
     `on_outcome(removal, outcome)` gets "done", "gone", "refused", "failed" or "dropped", once per
     removal taken; the last two may be asked for again. A pod that waits for its turn or for its
-    next try is not taken again. `is_wanted(evict)` is asked before each eviction; one that is not
-    wanted any more is "dropped".
+    next try is not taken again. `is_wanted` is asked before each eviction and suspension; one that
+    is not wanted any more is "dropped".
     """
 
     def __init__(
@@ -60,7 +67,7 @@ class EvictController:
         client: EvictClient,
         on_outcome: Callable[[Removal, EvictOutcome], None],
         *,
-        is_wanted: Callable[[Evict], bool] = lambda evict: True,
+        is_wanted: Callable[[Evict | Suspend], bool] = lambda evict: True,
         per_second: float,
         write_seconds: float = WRITE_SECONDS,
         retry_seconds: float = RETRY_SECONDS,
@@ -110,7 +117,7 @@ class EvictController:
     async def _outcome(self, removal: Removal, tries: int) -> EvictOutcome | float:
         """What became of the pod, or how many seconds to wait at least before the next try."""
         where = f"{removal.namespace}/{removal.name}"
-        if isinstance(removal, Evict) and not self._is_wanted(removal):
+        if isinstance(removal, Evict | Suspend) and not self._is_wanted(removal):
             return "dropped"
         try:
             async with answered_within(self._write_seconds):
@@ -126,12 +133,25 @@ class EvictController:
             log.exception("remove", pod=where)
             return "refused"
         if not isinstance(removal, TryEviction):
-            log.info("removed", pod=where, by=type(removal).__name__.lower(), why=removal.sentence)
+            how = how_removed(removal)
+            log.info("removed", what=where, by=how, why=removal.sentence)
         return "done"
 
     async def _ask(self, removal: Removal) -> None:
         pod = removal.namespace, removal.name, removal.uid
-        if isinstance(removal, Delete):
+        if isinstance(removal, Suspend):
+            patch = patch_of_suspension(ends=removal.ends)
+            await self._client.change(
+                removal.path, removal.name, removal.uid, removal.version, patch
+            )
+        elif isinstance(removal, Delete):
             await self._client.delete_pod(*pod)
         else:
             await self._client.evict_pod(*pod, is_dry_run=isinstance(removal, TryEviction))
+
+
+def how_removed(removal: Removal) -> str:
+    """As metrics and logs call it."""
+    if isinstance(removal, Suspend):
+        return "resume" if removal.ends else "suspend"
+    return "delete" if isinstance(removal, Delete) else "evict"

@@ -30,16 +30,18 @@ from app.dialects.spec import (
     LeafSpec,
     Lifecycle,
     Said,
+    Suspension,
     ends_together,
 )
 from app.dialects.workloads import TemplatePlace, WorkloadRecord
-from app.dialects.workloads.record import ends_with_a_pod
+from app.dialects.workloads.record import ends_with_a_pod, is_suspended_by_us
 from app.kube.core.objects import ObjectRecord, PodRecord
 from app.kube.decoding.decode import Keep
 from app.kube.watch.resource import Resource
 from app.settings import EngineOptions, RoleRules
 
 _BY_SOURCE = {kind.source: kind for kind in workloads.KINDS}
+_BY_KIND = {kind.kind: kind for kind in workloads.KINDS}
 _KEYS_OF = tuple(dict.fromkeys(kind.keys for kind in workloads.KINDS))
 _KEPT = frozenset(
     (
@@ -111,6 +113,11 @@ class KueueDialect(Dialect):
 
     def ends_with_a_pod(self, record: ObjectRecord, owner: ObjectRecord | None) -> bool:
         return isinstance(record, WorkloadRecord) and ends_with_a_pod(record, owner)
+
+    def suspended(self, record: ObjectRecord) -> Suspension | None:
+        if isinstance(record, WorkloadRecord) and is_suspended_by_us(record):
+            return _BY_KIND[record.kind].suspension(record)
+        return None
 
     def awaited(self, key: GangKey) -> str:
         if key.source == pod_groups.SOURCE:

@@ -164,7 +164,9 @@ def spec_of(key: GangKey, owners: Collection[WorkloadRecord], reads: Reads) -> G
             f"parallelism of Job {record.name}",
             [LeafSpec("", pods_at_once(record))],
             lifecycle=Lifecycle(
-                failures_left=record.failures_left, failures_counted=record.failures
+                failures_left=record.failures_left,
+                failures_counted=record.failures,
+                suspension=JOB.suspension(record),
             ),
         )
     return None
@@ -190,4 +192,5 @@ JOB = WorkloadKind(
     (TemplatePlace("spec", "template", (COUNTS,), is_grouped=False),),
     kept=(COMPLETION_INDEX,),
     is_optional=False,
+    is_suspendable=True,
 )

@@ -214,6 +214,7 @@ def spec_of(key: GangKey, owners: Collection[WorkloadRecord], reads: Reads) -> G
     lifecycle = Lifecycle(
         failures_left=_failures_left(whole, made),
         restarts_together=any(each.failures_left == 0 for each in made),
+        suspension=None if whole is None else JOB_SET.suspension(whole),
     )
     if len(made) >= expected:
         where = f"parallelism of all Jobs of JobSet {key.name}"
@@ -343,4 +344,5 @@ JOB_SET = WorkloadKind(
         EXCLUSIVE,
         NODE_SELECTOR,
     ),
+    is_suspendable=True,
 )

@@ -18,6 +18,7 @@ from app.dialects.spec import (
     Lifecycle,
     Numbers,
     Said,
+    Suspension,
 )
 from app.dialects.workloads.record import Template, WorkloadRecord
 from app.dialects.workloads.templates import TemplatePlace
@@ -64,11 +65,25 @@ class WorkloadKind:
     kept: tuple[str, ...] = ()
     """Labels and annotations of pods that tell where they belong."""
     is_optional: bool = True
+    is_suspendable: bool = False
+    """Whether its controller deletes all pods of one that is suspended, counts none of them as
+    failed, and makes them again at once when it goes on.
+
+    Source: kubernetes v1.36 pkg/controller/job/job_controller.go, manageJob and deleteJobPods.
+    """
 
     @property
     def path(self) -> str:
         """Where the API server lists its objects."""
         return f"/apis/{self.group}/{self.version}/{self.kind.lower()}s"
+
+    def suspension(self, record: WorkloadRecord) -> Suspension | None:
+        """How to have all pods of an object of this kind made anew; None: not by suspending it."""
+        if not self.is_suspendable:
+            return None
+        path = f"/apis/{self.group}/{self.version}/namespaces/{record.namespace}"
+        of_all = f"{path}/{self.kind.lower()}s"
+        return Suspension(of_all, record.namespace, record.name, record.uid)
 
     def resource(self, keep: Keep) -> Resource:
         """What to watch."""

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
+from app.dialects.corral import SUSPENDED
 from app.errors import DecodeError
 from app.kube.core.objects import ObjectRecord, Owner, PodRecord
 from app.kube.core.turns import turn
@@ -79,6 +80,17 @@ def ends_with_a_pod(record: WorkloadRecord, owner: ObjectRecord | None) -> bool:
     """
     may_restart = isinstance(owner, WorkloadRecord) and owner.restarts_left > 0
     return record.failures_left == 0 and not (record.is_finished or may_restart)
+
+
+def patch_of_suspension(*, ends: bool) -> Mapping[str, object]:
+    """What to merge into a workload so that it is suspended, and says by whom; or goes on."""
+    said = None if ends else "true"
+    return {"metadata": {"annotations": {SUSPENDED: said}}, "spec": {"suspend": not ends}}
+
+
+def is_suspended_by_us(record: WorkloadRecord) -> bool:
+    """Whether a workload says that we have suspended it; its user may have it go on earlier."""
+    return SUSPENDED in record.annotations and not record.is_finished
 
 
 def record_of(

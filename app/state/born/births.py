@@ -122,7 +122,8 @@ class Births:
             return None
         if spec.lifecycle.spares or spec.family is not None:
             return None
-        if self.settings.born_pods_given_back and gang.ends_if_lost(spec.pods):
+        is_kept = gang.suspension is None and gang.ends_if_lost(spec.pods)
+        if self.settings.born_pods_given_back and is_kept:
             return None  # its pods could not be given back where it finds no place any more
         gang.birth = Birth(now + self.settings.born_seconds, starts_whole)
         self.roll_calls.sort_out(gang, (founder,))

@@ -1,17 +1,22 @@
 """Pods that were born in place are given back to their controller where they would wait in vain.
 
     no place on the nodes that the pods are narrowed to, but one elsewhere
-        ──▶ evicted ──▶ their controller makes them again ──▶ they wait behind the gate
+        ──▶ evicted, or their Job is suspended ──▶ their controller makes them again
+        ──▶ they wait behind the gate
 
 Narrowing cannot be taken back from a pod without a gate, and a gang behind the gate would start
 elsewhere. So a gang of which nothing has run is given back, once: the pods that are made again are
 not born in place. After a restart it may happen once more, of a gang that was born again since.
 
+A Job is suspended until its pods are gone (`suspended.py` has it go on): its controller counts them
+as failed if they are evicted, even if they never had a node, and takes its time to make others.
+
 Whether pods may be evicted, the API server says: the gang counts as given back from the first that
 is. Where it forbids one, the others are not sent, and none is tried again for some minutes.
 
 Kept are pods that no controller would make again, and those whose owner would count them as failed
-and give up. Pods of the gang that came behind the gate stay: they may go anywhere.
+and give up. Pods of the gang that came behind the gate stay, unless they are a Job's: they may go
+anywhere.
 """
 
 from __future__ import annotations
@@ -25,6 +30,7 @@ from app.dialects.spec import GangKey
 from app.kube.core.objects import PodRecord
 from app.state.born.births import Births
 from app.state.born.kept_places import KeptPlaces
+from app.state.born.suspended import Suspended
 from app.state.effects import EmitEvent, Evict, EvictOutcome
 from app.state.gang.gang import Gang, Phase
 from app.state.gang.gangs import Gangs
@@ -62,6 +68,8 @@ class _GivenBack:
     uids: frozenset[str]
     not_before: float  # when it may be tried again
     event: EmitEvent
+    owner: str = ""
+    """The uid of their Job if it is suspended, and they are not evicted one by one."""
     evicted: set[str] = field(default_factory=set)
     is_refused: bool = False  # of the last try: the others are not sent
 
@@ -76,6 +84,7 @@ class GivingBack:
     queue: Queue
     births: Births
     kept_places: KeptPlaces
+    suspended: Suspended
     outbox: Outbox
     reports: Reports
     is_making_room: Callable[[GangKey], bool]
@@ -105,6 +114,7 @@ class GivingBack:
     def review(self, now: float) -> None:
         """Give pods back of gangs that wait in vain, a few gangs at a time."""
         self.kept_places.review(now)
+        self.suspended.review(now)
         left = MOST_LOOKED_AT
         for key in list(self._born):
             gang = self.gangs.by_key.get(key)
@@ -157,11 +167,12 @@ class GivingBack:
         found = self._place_elsewhere(gang) if self._is_first(gang, born) else None
         if found is None:
             return
-        if gang.ends_if_lost(len(born)):
+        if gang.suspension is None and gang.ends_if_lost(len(born)):
             self.reports.not_given_back(gang, messages.not_given_back(gang.key))
-        else:
-            self.kept_places.keep(gang, found, {member.pod.uid for member in born}, now)
-            self._give_back(gang, born, now)
+            return
+        its = born if gang.suspension is None else gang.membership.unbound
+        self.kept_places.keep(gang, found, {member.pod.uid for member in its}, now)
+        self._give_back(gang, its, now)
 
     def _is_first(self, gang: Gang, born: Sequence[Member]) -> bool:
         """Whether the gang was not given back before, or these of its pods have stayed then."""
@@ -171,8 +182,9 @@ class GivingBack:
     def _place_elsewhere(self, gang: Gang) -> Plan | None:
         """A place for the gang on any nodes, if it has none on those that it is narrowed to."""
         self.planner.refresh()
+        all_go = gang.suspension is not None  # also those that were narrowed as they were ungated
         free = (
-            replace(member, allowed=None) if _is_born(member) else member
+            replace(member, allowed=None) if all_go or _is_born(member) else member
             for member in gang.unplanned()
         )
         found = self.planner.plan(gang, None, tuple(free))
@@ -183,9 +195,15 @@ class GivingBack:
             return None
         return found
 
-    def _give_back(self, gang: Gang, born: Sequence[Member], now: float) -> None:
-        key, uids = gang.key, frozenset(member.pod.uid for member in born)
-        sentence = messages.given_back(gang.reporting.sentence, len(born))
+    def _give_back(self, gang: Gang, members: Sequence[Member], now: float) -> None:
+        key, uids, suspension = (
+            gang.key,
+            frozenset(each.pod.uid for each in members),
+            gang.suspension,
+        )
+        sentence = messages.given_back(
+            gang.reporting.sentence, len(members), is_suspended=suspension is not None
+        )
         before = self._given.pop(key, None)
         given = _GivenBack(
             uids, now + EVICT_AGAIN_SECONDS, self.reports.giving_back(gang, sentence)
@@ -194,11 +212,19 @@ class GivingBack:
             given.uids, given.evicted = uids | before.uids, before.evicted
         self._given[key] = given
         self._key_of.update(dict.fromkeys(uids, key))
+        if suspension is not None:
+            given.owner = suspension.uid
+            self._key_of[suspension.uid] = key
         if len(self._given) > MOST_GIVEN_BACK:
-            for uid in self._given.popitem(last=False)[1].uids:
+            left = self._given.popitem(last=False)[1]
+            for uid in (*left.uids, left.owner):
                 self._key_of.pop(uid, None)
         self.births.bar(key, now)
-        for member in born:
+        if suspension is not None:
+            self._sent.add(suspension.uid)
+            self.outbox.add(self.suspended.begun(suspension, sentence))
+            return
+        for member in members:
             pod = member.pod
             self._sent.add(pod.uid)
             self.outbox.add(Evict(pod.namespace, pod.name, pod.uid, sentence, is_given_back=True))
@@ -218,24 +244,41 @@ class GivingBack:
         member = gang.members[uid]
         return member.is_live and not member.pod.node and not (given and given.is_refused)
 
+    def is_suspension_wanted(self, uid: str) -> bool:
+        """Whether a workload that has not been suspended is still to be: as for each of its pods.
+
+        It is of none that has a node, whatever gang it is in by now.
+        """
+        key = self._key_of.get(uid)
+        gang = None if key is None else self.gangs.by_key.get(key)
+        if gang is None or gang.plan.nodes or gang.has_started:
+            return False
+        return not any(member.pod.node for member in gang.members.values())
+
     def evicted(self, uid: str, outcome: EvictOutcome, now: float) -> None:
-        """Take what became of an eviction; a pod that stays may be given back later once more."""
+        """Take what became of an eviction or a suspension.
+
+        What stays may be given back later once more.
+        """
         key = self._key_of.get(uid)
         given = None if key is None else self._given.get(key)
         if key is None or given is None:
             return
         if outcome == "done":
-            self._count(key, given, uid, now)
+            for each in given.uids if uid == given.owner else (uid,):
+                self._count(key, given, each, now)
+        elif outcome == "gone" and uid == given.owner:
+            given.not_before = now  # the workload has changed meanwhile
         if uid not in self._sent:
             return  # the watch has shown its end
         self._sent.discard(uid)
-        gang = self.gangs.of_pod(uid)
+        gang = self.gangs.by_key.get(key) if uid == given.owner else self.gangs.of_pod(uid)
         if gang is not None and outcome in ("failed", "refused"):
             self.kept_places.end(gang.key)
             given.is_refused = outcome == "refused"
             if given.is_refused:
                 given.not_before = now + REFUSED_SECONDS
-            pod = gang.members[uid].pod
+            pod = None if uid == given.owner else gang.members[uid].pod
             sentence = messages.keeps_born(gang.key, pod, is_forbidden=given.is_refused)
             self.reports.not_given_back(gang, sentence)
 

@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from app.dialects import corral
-from app.dialects.spec import GangKey, GangSpec, Lifecycle
+from app.dialects.spec import GangKey, GangSpec, Lifecycle, Suspension
 from app.state.gang import minimum
 from app.state.gang.membership import Member, MembershipStatus
 from app.state.gang.parts import (
@@ -302,6 +302,11 @@ class Gang:
     def ends_if_evicted(self) -> bool:
         """Whether its owner would give up for good if all its running pods were evicted."""
         return self.ends_if_lost(len(self.membership.bound))
+
+    @property
+    def suspension(self) -> Suspension | None:
+        """What makes all its pods anew when it is suspended and goes on; None: nothing."""
+        return self._lifecycle.suspension
 
     def ends_if_lost(self, pods: int) -> bool:
         """Whether its owner would give up for good if so many more of its pods were evicted.

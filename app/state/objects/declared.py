@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from app.dialects.registry import Dialects
-from app.dialects.spec import NO_PODS, GangKey, GangSpec, LeafPods, Said
+from app.dialects.spec import NO_PODS, GangKey, GangSpec, LeafPods, Said, Suspension
 from app.kube.core.objects import ObjectRecord
 from app.state.objects.kept_keys import KeptKeys, Lacking
 
@@ -36,6 +36,8 @@ class Objects:
     by_uid: dict[str, ObjectRecord] = field(default_factory=dict)
     by_gang: dict[GangKey, dict[str, None]] = field(default_factory=dict)
     inside: dict[GangKey, dict[str, None]] = field(default_factory=dict)
+    suspended: dict[str, Suspension] = field(default_factory=dict)
+    """By uid: workloads that Corral has suspended."""
     _last_pods: dict[str, None] = field(default_factory=dict)
     """Uids of controllers that give up with one pod more, unless their own owners go on."""
     _nests: bool = field(init=False)
@@ -119,6 +121,11 @@ class Objects:
         named = (self.by_uid[uid] for uid in self.kept_keys.objects)
         return list(dict.fromkeys(key for each in named for key in self.dialects.keys_of(each)))
 
+    def keys_of(self, uid: str) -> list[GangKey]:
+        """The gangs that an object concerns."""
+        record = self.by_uid.get(uid)
+        return [] if record is None else list(self.dialects.keys_of(record))
+
     def of_kind(self, kind: str) -> list[str]:
         """The uids of every object of a kind."""
         return [uid for uid, record in self.by_uid.items() if record.kind == kind]
@@ -148,6 +155,9 @@ class Objects:
         self._last_pods.pop(record.uid, None)
         if self.dialects.ends_with_a_pod(record):
             self._last_pods[record.uid] = None
+        self.suspended.pop(record.uid, None)
+        if found := self.dialects.suspended(record):
+            self.suspended[record.uid] = found
         # A JobSet that restarts, a Job with other labels and fewer groups concern other gangs.
         left = dict.fromkeys(self.dialects.keys_of(before) if before else ())
         if before is not None and self._nests:
@@ -170,6 +180,7 @@ class Objects:
         record = self.by_uid.pop(uid, None)
         self._known.clear()
         self._last_pods.pop(uid, None)
+        self.suspended.pop(uid, None)
         if self.names_keys:
             self.kept_keys.drop(uid)
         if record is None:

@@ -259,13 +259,19 @@ def not_evicted(key: GangKey) -> str:
     )
 
 
-def given_back(why: str, pods: int) -> str:
-    """Pods are evicted that were created where their gang has no place; `why`: its verdict."""
+def given_back(why: str, pods: int, *, is_suspended: bool) -> str:
+    """Pods end that were created where their gang has no place; `why`: its verdict."""
     its = "1 of its pods was" if pods == 1 else f"{pods} of its pods were"
+    how = "its Job is suspended until they are gone" if is_suspended else "evicted"
     return (
-        f"{why}; {its} born in place and given back to the controller (evicted), because the gang"
+        f"{why}; {its} born in place and given back to the controller ({how}), because the gang"
         " has a place elsewhere"
     )
+
+
+def goes_on() -> str:
+    """A workload was suspended until its pods were gone."""
+    return "its pods are made anew, as the gang has a place elsewhere"
 
 
 def not_given_back(key: GangKey) -> str:
@@ -277,17 +283,22 @@ def not_given_back(key: GangKey) -> str:
     )
 
 
-def keeps_born(key: GangKey, pod: PodRecord, *, is_forbidden: bool) -> str:
-    """A pod that is given back stays: the API server forbids its eviction, or does not answer."""
+def keeps_born(key: GangKey, pod: PodRecord | None, *, is_forbidden: bool) -> str:
+    """A pod that is given back stays: the API server forbids that, or does not answer.
+
+    None: all pods of its Job do.
+    """
+    role = "corral-suspend" if pod is None else "corral-evict"
     why = (
-        "forbids it: ClusterRole corral-evict, or a policy of the cluster"
+        f"forbids it: ClusterRole {role}, or a policy of the cluster"
         if is_forbidden
         else "does not answer, or not now"
     )
-    return (
-        f"gang {key} could start elsewhere, but its pod {pod.name}, which was born in place, is not"
-        f" given back (evicted), as the API server {why}"
-    )
+    if pod is None:
+        what = "pods, which were born in place, are not given back (their Job is not suspended)"
+    else:
+        what = f"pod {pod.name}, which was born in place, is not given back (evicted)"
+    return f"gang {key} could start elsewhere, but its {what}, as the API server {why}"
 
 
 def eviction_refused(key: GangKey, pod: PodRecord, seconds: float) -> str:

@@ -72,6 +72,7 @@ true
 {{- end -}}
 {{- $isGivenBack := and (gt (get $set "born_seconds" | default "0" | float64) 0.0) (ne (get $set "born_pods_given_back") "false") -}}
 corral-evict: {{ or $isOn.fail_fast $isGivenBack (eq (get $set "disruption") "all") (eq (get $set "preempt") "on") }}
+corral-suspend: {{ $isGivenBack }}
 corral-delete-excess: {{ $isOn.delete_excess_pods }}
 corral-namespaces: {{ and .Values.webhook.enabled (ne (include "corral.namespaceLabels" .) "") }}
 corral-hypernodes: {{ ne (get $set "hyper_nodes_from") "" }}

@@ -30,6 +30,7 @@ OPTIONAL: Mapping[str, Callable[[Settings], bool]] = {
         (it.fail_fast or it.disruption == "all" or it.preempt == "on")
         or bool(it.born_seconds and it.born_pods_given_back)
     ),
+    "corral-suspend": lambda it: bool(it.born_seconds and it.born_pods_given_back),
     "corral-delete-excess": lambda it: it.delete_excess_pods,
     "corral-namespaces": lambda it: bool(it.admission_namespace_selector.keys - {METADATA_NAME}),
     "corral-hypernodes": lambda it: bool(it.hyper_nodes_from),

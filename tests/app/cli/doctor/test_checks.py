@@ -394,6 +394,7 @@ def test_missing_rights_are_one_line_for_each_role():
         ({"preempt": "on"}, "corral-evict"),
         ({"fail_fast": True}, "corral-evict"),
         ({"born_seconds": 10}, "corral-evict"),
+        ({"born_seconds": 10}, "corral-suspend"),
         ({"delete_excess_pods": True}, "corral-delete-excess"),
         ({"admission_namespace_selector": "team=a"}, "corral-namespaces"),
         ({"hyper_nodes_from": "gke"}, "corral-hypernodes"),

@@ -1,4 +1,7 @@
-"""Pods that were born where their gang cannot start go back to their controller, once."""
+"""Pods that were born where their gang cannot start go back to their controller, once.
+
+They are a JobSet's, which Corral does not see itself: pods of Jobs go as `test_suspended.py` says.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,17 @@ from app.state.effects import EmitEvent, Evict, Mark, Ungate
 from app.state.filter_result import Passed
 from app.state.gang.gang import Phase
 from app.state.report.reports import EVICT_AGAIN_SECONDS, GIVEN_BACK, NOT_GIVEN_BACK
-from tests.app.state.born.nursery import ASKED, Nursery, fast, nursery, rack, train
+from tests.app.state.born.nursery import ASKED, Nursery, fast, nursery, rack
 from tests.app.state.world import members
-from tests.records import job, job_owner, job_pods, node, pod
+from tests.records import RACK, job, job_owner, job_pods, node, pod
+from tests.workload_pods import JOBSET, job_set
 
 Crew = tuple[list, list[PodRecord]]
+
+
+def train(pods: int = 4, name: str = "train") -> Crew:
+    """The only Job of a JobSet, and its pods."""
+    return job_set(name, {"w": (1, pods)}, RACK)
 
 
 def wanted(world: Nursery) -> list[str]:
@@ -82,7 +91,8 @@ def made_again(world: Nursery, pods: Iterable[PodRecord], times: int = 1) -> lis
         world.delete(each)
         world.evicted(each, "done")
         like = msgspec.structs.replace(
-            pod(f"{each.name}-{times}", owner=each.owner), annotations={**ASKED}
+            pod(f"{each.name}-{times}", owner=each.owner, labels=each.labels),
+            annotations={**ASKED},
         )
         again.append(world.created(like))
         world.put(again[-1])
@@ -196,10 +206,12 @@ def test_a_gang_that_was_given_back_is_not_given_back_again():
 def test_nor_is_its_owner_made_again_under_its_name_born_for_a_while():
     world, _ = stranded()
     wait(world, 8)
-    world.delete(*world.pods.values(), job("train", 4))
-    world.put(msgspec.structs.replace(job("train", 4), uid="second"))
-    owner = Owner("batch/v1", "Job", "train", "second")
-    later = pod("later", owner=owner, annotations={**ASKED})
+    jobs, pods = train()
+    world.delete(*world.pods.values(), *jobs)
+    labels = {**jobs[0].labels, f"{JOBSET}jobset-uid": "second"}
+    world.put(msgspec.structs.replace(jobs[0], uid="second", labels=labels))
+    owner = Owner("batch/v1", "Job", jobs[0].name, "second")
+    later = msgspec.structs.replace(pods[0], owner=owner, labels={**pods[0].labels, **labels})
     wait(world, KEEP_SECONDS)
     assert world.asked(later) is None
     wait(world, FAILED_SECONDS)
@@ -442,10 +454,9 @@ def test_a_pod_that_ends_meanwhile_is_not_evicted():
 def both_stranded() -> tuple[Nursery, list[PodRecord]]:
     """Two gangs, each born in a rack that loses a node; then there is room for one of them."""
     nodes = [*rack(0), *rack(1)]
-    jobs = [job("train", 4), job("tune", 4)]
-    world = nursery(nodes, jobs, narrow_nodes=4)
-    pods = [*job_pods("train", 4, **ASKED), *job_pods("tune", 4, **ASKED)]
-    stored = born(world, pods)
+    (train_jobs, train_pods), (tune_jobs, tune_pods) = train(), train(name="tune")
+    world = nursery(nodes, [*train_jobs, *tune_jobs], narrow_nodes=4)
+    stored = born(world, [*train_pods, *tune_pods])
     assert not any(each.gates for each in stored)
     world.delete(nodes[0], nodes[4])
     world.put(*rack(2))

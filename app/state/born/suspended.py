@@ -1,0 +1,59 @@
+"""Workloads that are suspended so that their controller makes all their pods anew.
+
+    suspended, with an annotation ──▶ the watch shows that ──▶ its pods are gone ──▶ it goes on
+
+What is suspended says so itself: whoever leads has it go on, also after a restart, and also where
+its pods stay for longer than their controller takes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from app.dialects.spec import Suspension
+from app.state.effects import Suspend
+from app.state.gang.gangs import Gangs
+from app.state.objects.declared import Objects
+from app.state.queueing.outbox import Outbox
+from app.state.report import messages
+
+LONGEST_SECONDS = 60.0  # suspended, whether or not the pods are gone
+AGAIN_SECONDS = 10.0  # before it is sent once more that a workload goes on
+
+
+@dataclass(slots=True)
+class Suspended:
+    """Has workloads that Corral has suspended go on."""
+
+    objects: Objects
+    gangs: Gangs
+    outbox: Outbox
+    _since: dict[str, float] = field(default_factory=dict)  # by uid, as the watch has shown
+    _sent_at: dict[str, float] = field(default_factory=dict)  # by uid: that it goes on
+
+    def begun(self, suspension: Suspension, sentence: str) -> Suspend:
+        """The suspension of a workload."""
+        return self._effect(suspension, sentence, ends=False)
+
+    def review(self, now: float) -> None:
+        """Have those go on whose pods are gone."""
+        shown = self.objects.suspended
+        for uid in self._since.keys() - shown.keys():
+            del self._since[uid]
+            self._sent_at.pop(uid, None)
+        for uid, suspension in shown.items():
+            since = self._since.setdefault(uid, now)
+            if self._has_pods(uid) and now < since + LONGEST_SECONDS:
+                continue
+            if now >= self._sent_at.get(uid, now - AGAIN_SECONDS) + AGAIN_SECONDS:
+                self._sent_at[uid] = now
+                self.outbox.add(self._effect(suspension, messages.goes_on(), ends=True))
+
+    def _has_pods(self, uid: str) -> bool:
+        gangs = (self.gangs.by_key.get(key) for key in self.objects.keys_of(uid))
+        return any(gang is not None and gang.members for gang in gangs)
+
+    def _effect(self, suspension: Suspension, sentence: str, *, ends: bool) -> Suspend:
+        its, known = suspension, self.objects.by_uid.get(suspension.uid)
+        version = "" if known is None else known.version
+        return Suspend(its.path, its.namespace, its.name, its.uid, version, sentence, ends)
