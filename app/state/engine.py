@@ -501,8 +501,10 @@ class Engine(EngineParts):
             self._give_back,
             self._tell_of_domains,
         ):
-            with confined(self.on_fault, "tick, {}", step.__name__):  # deadlines are kept
+            try:
                 step(now)
+            except Exception as error:  # deadlines are kept
+                self.on_fault(f"tick, {step.__name__}", error)
         return self._effects()
 
     def _follow_books(self, _now: float) -> None:
