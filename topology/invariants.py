@@ -43,15 +43,8 @@ def check(
     `placement`, an answer to that gang which is not held yet.
     Raises: BrokenInvariant.
     """
-    check_slots_are_sorted(tree)
-    check_starts_increase(tree)
-    check_levels_nest(tree)
-    check_shapes_agree(tree, capacity)
-    check_sums_fit_an_int64(capacity)
-    check_books_are_not_negative(capacity)
-    check_free_is_current(capacity)
-    check_free_by_domain_is_current(capacity)
-    check_every_level_has_the_same_total(capacity)
+    check_tree(tree)
+    check_capacity(tree, capacity)
     if bound is not None:
         check_books_equal_their_table(capacity, "used", bound)
     if reserved is not None:
@@ -63,6 +56,23 @@ def check(
         check_slices_are_whole(tree, gang, placement)
         for placed in placement.pod_sets:
             check_ranks_are_dense(tree, placed)
+
+
+def check_tree(tree: Tree) -> None:
+    """Checks everything that follows from a tree alone."""
+    check_slots_are_sorted(tree)
+    check_starts_increase(tree)
+    check_levels_nest(tree)
+
+
+def check_capacity(tree: Tree, capacity: Capacity) -> None:
+    """Checks everything that follows from a capacity over its tree, which holds together."""
+    check_shapes_agree(tree, capacity)
+    check_sums_fit_an_int64(capacity)
+    check_books_are_not_negative(capacity)
+    check_free_is_current(capacity)
+    check_free_by_domain_is_current(capacity)
+    check_every_level_has_the_same_total(capacity)
 
 
 def _require(holds: bool, sentence: str) -> None:
@@ -124,9 +134,12 @@ def check_shapes_agree(tree: Tree, capacity: Capacity) -> None:
         )
     ]
     for name, matrix, width in matrices:
-        _require(matrix.shape == (rows, width), f"{name}: shape {matrix.shape}")
-        _require(matrix.dtype == np.int64, f"{name}: dtype {matrix.dtype}")
-        _require(matrix.flags.c_contiguous, f"{name}: not in C order")
+        if matrix.shape != (rows, width):
+            raise BrokenInvariant(f"{name}: shape {matrix.shape}")
+        if matrix.dtype != np.int64:
+            raise BrokenInvariant(f"{name}: dtype {matrix.dtype}")
+        if not matrix.flags.c_contiguous:
+            raise BrokenInvariant(f"{name}: not in C order")
     _require(capacity.is_open.shape == (len(tree.nodes),), "is_open: not one claim per node")
     _require(rows <= len(capacity.axis), f"{rows} rows for {len(capacity.axis)} resources")
 

@@ -15,6 +15,7 @@ from app.state.engine import Engine
 from app.state.journal.record import Recorder
 from tests.sim.dialects import Remembering
 from tests.sim.watch import Stream
+from topology.model.tree import Tree
 
 
 @dataclass(slots=True, eq=False)
@@ -76,6 +77,7 @@ class Life:
     succeeded_and_gone: dict[GangKey, Counter[str]] = field(default_factory=dict)
     """Pods of groups that a Corral remembers, if it saw them: the API server's count."""
     recorder: Recorder | None = None  # of the engine's inputs
+    trees: dict[str, Tree] = field(default_factory=dict)  # by topology: that was checked last
     read_anew: Remembering | None = None
     """What engines that start anew beside this one have read of pods; never by this one."""
     members: dict[GangKey, list[PodRecord]] = field(default_factory=dict)
