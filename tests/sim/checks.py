@@ -64,6 +64,7 @@ from tests.sim.told import (
     role_of,
     roles_of,
     start_of,
+    taken_by_pods,
     topologies_told,
 )
 from tests.sim.violation import require
@@ -466,25 +467,22 @@ class Checks:
         if not engine.books.held:
             return
         nodes: dict[str, Any] = life.streams["Node"].mirror
-        pods: dict[str, Any] = life.streams["Pod"].mirror
         planned = {uid: gang for gang in engine.gangs.by_key.values() for uid in gang.plan.nodes}
         waiting = [
             (uid, booking, gang)
             for uid, booking in engine.books.held.items()
             if (gang := planned.get(uid)) is not None and uid not in gang.binding.posted
         ]
-        taken = totals_by_node(
-            [(pod.node, pod.request) for pod in pods.values() if counts(pod)]
-            + [(booking.node, booking.request) for booking in engine.books.held.values()]
-        )
+        runs = taken_by_pods(life)
+        holds = totals_by_node((each.node, each.request) for each in engine.books.held.values())
         for uid, booking, gang in waiting:
             node: NodeRecord | None = nodes.get(booking.node)
             require(node is not None, f"I1: {uid} is planned on {booking.node}, which is gone")
             assert node is not None
             require(is_open(node), f"I1: {uid} is planned on {node.name}, which is closed")
-            has = dict(node.allocatable)
+            has, there = dict(node.allocatable), runs.get(node.name, {})
             for resource, amount in booking.request:
-                asked = taken[node.name][resource]
+                asked = holds[node.name][resource] + there.get(resource, 0)
                 require(
                     not amount or asked <= has.get(resource, 0),
                     f"I1: {asked} of {resource} are booked on {node.name} of gang {gang.key},"

@@ -14,6 +14,7 @@ from app.state.effects import Requeue, WriteStatus
 from app.state.engine import Engine
 from app.state.journal.record import Recorder
 from tests.sim.dialects import Remembering
+from tests.sim.node_filters import Totals
 from tests.sim.watch import Stream
 from topology.model.tree import Tree
 
@@ -83,3 +84,6 @@ class Life:
     members: dict[GangKey, list[PodRecord]] = field(default_factory=dict)
     """Of each gang, as told when the mirrors of pods and PodGangs had changed so many times."""
     members_at: tuple[int, int] = (-1, -1)
+    taken: dict[str, Totals] = field(default_factory=dict)
+    """By node: what its pods requested when the mirror of pods had changed so many times."""
+    taken_at: int = -1

@@ -11,9 +11,10 @@ from msgspec.structs import replace
 from app.dialects import registry
 from app.kube.core.objects import ObjectRecord, PodRecord
 from app.state.settings import EngineSettings
-from tests.records import BLOCK, RACK, pod
+from tests.records import BLOCK, GPU, RACK, node, pod
 from tests.sim.dialects import Remembering, remembering
 from tests.sim.shadow import check_books
+from tests.sim.told import role_of, taken_by_pods
 from tests.sim.world import World
 
 SETTINGS = EngineSettings(native_pod_groups="on", levels=(BLOCK, RACK))
@@ -61,6 +62,26 @@ def test_a_changed_pod_is_read_anew() -> None:
     for _ in range(2):
         assert not dialects.is_silent(member)
         assert dialects.claim(member) == PLAIN.claim(member) != dialects.claim(one)
+
+
+def test_the_role_of_a_changed_pod_is_another() -> None:
+    one = pod("g-0", gpus=1)
+    assert role_of(one) == role_of(one)
+    assert role_of(replace(one, request=pod("g-0", gpus=2).request)) != role_of(one)
+
+
+def test_what_is_taken_follows_the_mirror() -> None:
+    world = World(1)
+    (corral, *_) = world.corrals
+    assert corral.life is not None
+    pods = corral.life.streams["Pod"]
+    assert taken_by_pods(corral.life) == {}
+    world.api.create("Node", node("b9/r9/n9", gpus=8))
+    world.api.create("Pod", pod("other", gpus=3, on="n9", scheduler="other"))
+    assert taken_by_pods(corral.life) == {}
+    world.clock.run_until(3.0)
+    assert pods.mirror["other"]
+    assert taken_by_pods(corral.life)["n9"][GPU] == 3
 
 
 def test_a_tree_that_has_been_checked_cannot_be_written_to() -> None:

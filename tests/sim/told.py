@@ -12,7 +12,7 @@ from app.dialects.grove.topology import ClusterTopologyRecord
 from app.dialects.spec import Claim, GangKey
 from app.dialects.workloads import WorkloadRecord
 from app.dialects.workloads.job_set import GLOBAL_REPLICAS as JOBS_OF_ALL
-from app.kube.core.objects import NodeRecord, PodRecord
+from app.kube.core.objects import NodeRecord, ObjectRecord, PodRecord
 from app.kube.watch.events import Deleted, Event, Kind, Listed
 from app.state.effects import Delete, Effect, Evict, TryEviction
 from app.state.gang.gang import Gang
@@ -20,14 +20,18 @@ from tests.records import BLOCK, RACK
 from tests.sim.api import CLUSTER_TOPOLOGY, POD_GANG
 from tests.sim.dialects import DIALECTS
 from tests.sim.life import Life
+from tests.sim.node_filters import Totals, counts, totals_by_node
 from tests.sim.owners import declared_by
 
 if TYPE_CHECKING:
     from tests.sim.corral import Corral
 
+Role = tuple[object, ...]
 OWNERS: tuple[Kind, ...] = ("Job", "StatefulSet")
-MOST_CLAIMS = 20_000  # remembered
+MOST_RECORDS = 20_000  # remembered, of which no field ever changes
 _claims: dict[int, tuple[PodRecord, Claim | None]] = {}
+_roles: dict[int, tuple[PodRecord, Role]] = {}
+_keys: dict[int, tuple[ObjectRecord, tuple[GangKey, ...]]] = {}
 
 
 def life_of(corral: Corral) -> Life:
@@ -43,6 +47,15 @@ def pods_of(life: Life) -> Iterator[PodRecord]:
 
 def key_of(life: Life, uid: str) -> GangKey | None:
     return life.engine.gangs.key_of.get(uid)
+
+
+def taken_by_pods(life: Life) -> dict[str, Totals]:
+    """What the pods on each node request."""
+    changed = life.streams["Pod"].changed
+    if life.taken_at != changed:
+        runs = [(pod.node, pod.request) for pod in pods_of(life) if counts(pod)]
+        life.taken, life.taken_at = totals_by_node(runs), changed
+    return life.taken
 
 
 def members_of(life: Life, key: GangKey) -> list[PodRecord]:
@@ -136,7 +149,7 @@ def start_of(life: Life, key: GangKey, members: list[PodRecord]) -> Start:
             record
             for kind in OWNERS
             for record in life.streams[kind].mirror.values()
-            if isinstance(record, WorkloadRecord) and key in DIALECTS.keys_of(record)
+            if isinstance(record, WorkloadRecord) and key in keys_of(record)
         ]
         # What an owner declared that is gone is not known any more: then one is enough. Of a
         # JobSet whose Jobs are not all there it is more than what those declare.
@@ -158,9 +171,21 @@ def claim_of(pod: PodRecord) -> Claim | None:
         return known[1]
     claim = DIALECTS.claim(pod)
     found = None if claim is None or claim.flaw else claim
-    if len(_claims) >= MOST_CLAIMS:
+    if len(_claims) >= MOST_RECORDS:
         _claims.clear()
     _claims[id(pod)] = (pod, found)
+    return found
+
+
+def keys_of(record: ObjectRecord) -> tuple[GangKey, ...]:
+    """The gangs that an object says something of; read once of each record."""
+    known = _keys.get(id(record))
+    if known is not None and known[0] is record:
+        return known[1]
+    found = tuple(DIALECTS.keys_of(record))
+    if len(_keys) >= MOST_RECORDS:
+        _keys.clear()
+    _keys[id(record)] = (record, found)
     return found
 
 
@@ -187,10 +212,17 @@ def places_held(gang: Gang) -> int:
     )
 
 
-def role_of(pod: PodRecord) -> tuple[object, ...]:
+def role_of(pod: PodRecord) -> Role:
     """Members of a gang of which this is the same are identical to the placement."""
+    known = _roles.get(id(pod))
+    if known is not None and known[0] is pod:
+        return known[1]
     claim = claim_of(pod)
-    return (claim.leaf if claim else "", pod.request, own.own_shape(pod)[0])
+    role = (claim.leaf if claim else "", pod.request, own.own_shape(pod)[0])
+    if len(_roles) >= MOST_RECORDS:
+        _roles.clear()
+    _roles[id(pod)] = (pod, role)
+    return role
 
 
 def domain(node: NodeRecord, level: str) -> str:
