@@ -95,6 +95,10 @@ async def test_what_differs_is_written_in_its_order_and_the_comparison_is_made_i
     assert world.boxes.in_main_thread == [False]
 
 
+async def test_a_look_says_how_long_the_comparison_took():
+    assert await World(Boxes()).keeper.look() > 0.0
+
+
 async def test_what_is_unwanted_is_deleted_with_its_uid_and_version(monkeypatch):
     monkeypatch.setattr("app.state.kept_objects.GRACE_SECONDS", 0.0)
     world = World(Boxes(ObjectWrite("c", None, "uid-c", "5")))

@@ -21,6 +21,15 @@ from tests.records import (
 )
 
 
+def test_no_request_to_bind_is_taken_before_the_lists_are_in_and_once_it_stops():
+    engine, world = Engine(), World(four_racks())
+    world.engine.drain(world.now)
+    for refuses in (engine, world.engine):
+        (refused,) = refuses.bind_arrived("default", "plain", "uid-plain", "n00", world.now)
+        assert isinstance(refused, RejectBind)
+        assert "starting or stopping" in refused.sentence
+
+
 def test_no_member_passes_before_the_last_one_exists():
     world = World(four_racks())
     gang = members("g", 3)

@@ -110,6 +110,10 @@ async def test_what_is_recorded_opens_in_the_sandbox(tmp_path: Path) -> None:
         assert running.body["spec"]["nodeName"] == "worker-0"
 
 
+def test_names_of_three_letters_may_stand_in_other_texts() -> None:
+    assert left_over("a gpu-node", ["gpu", "node", "else"]) == ["node"]
+
+
 async def test_other_names_are_the_same_ones_everywhere(tmp_path: Path) -> None:
     file, _ = await recorded(tmp_path, "--anonymise")
     text = gzip.decompress(file.read_bytes()).decode()

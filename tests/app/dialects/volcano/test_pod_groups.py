@@ -213,6 +213,12 @@ def test_a_pod_is_in_the_first_sub_group_whose_labels_it_has_then_in_its_task() 
     assert leaf(member("f", "ps"), group) == ""  # of a task that the PodGroup does not name
 
 
+def test_a_task_that_is_named_like_a_sub_group_is_none() -> None:
+    group = group_of(2, sub_group("worker", 2), tasks={"worker/3": 1})
+    annotated = pod("a", annotations={GROUP_NAME: "pg", TASK: "worker/3"})
+    assert leaf(annotated, group) == ""
+
+
 def test_a_policy_without_keys_has_no_sub_groups() -> None:
     assert leaf(member("a", "worker"), group_of(1, sub_group("worker", 2, keys=[]))) == ""
 

@@ -184,6 +184,16 @@ def test_a_node_whose_labels_come_late_is_kept_for_the_gang_that_needs_them():
     assert started(world, "later") == {"later0": "n00"}
 
 
+def test_a_new_node_is_looked_at_again_as_soon_as_it_changes():
+    world = asking(*gated("g", 4))
+    bare = node("n00")
+    world.put(bare)
+    world.tick()
+    assert not world.engine.new_nodes.is_due(world.now)
+    world.put(*rack(0, nodes=1))
+    assert world.engine.new_nodes.is_due(world.now)
+
+
 def test_a_gang_starts_when_the_last_label_is_there():
     world = asking(*gated("g", 4))
     world.put(*[node(f"n0{i}") for i in range(4)])

@@ -11,9 +11,9 @@ from app.kube.core.objects import PodRecord
 from app.state.effects import Mark
 from app.state.filter_result import Pinned, Rejected
 from app.state.turns.budget import POD
-from tests.app.state.born.nursery import fast, nursery, rack, train
+from tests.app.state.born.nursery import ASKED, fast, nursery, rack, train
 from tests.app.state.world import members
-from tests.records import RACK, group, pod
+from tests.records import RACK, group, job_pods, pod
 
 
 def test_the_first_pod_of_a_job_is_narrowed_to_the_nodes_of_its_gang_and_to_racks_beside():
@@ -153,6 +153,27 @@ def test_a_pod_that_the_watch_never_shows_has_its_place_for_a_moment():
         world.tick(1.0)
     assert second.uid not in world.engine.gangs.key_of
     assert set(world.held) >= {first.uid}
+
+
+def test_a_pod_that_the_watch_has_not_shown_is_not_believed_in_where_no_place_is_held_for_it():
+    jobs, pods = train(2)
+    world = nursery(rack(0), jobs)
+    for each in pods:
+        world.put(world.created(each))
+    (*_, third) = job_pods("train", 3, **ASKED)
+    assert isinstance(world.filter(third), Rejected)
+    assert third.uid not in world.engine.gangs.key_of
+
+
+def test_no_more_pods_are_believed_in_than_may_be(monkeypatch):
+    monkeypatch.setattr("app.state.claims.unseen.MOST_UNSEEN", 1)
+    jobs, pods = train(2)
+    world = nursery(rack(0, 2), jobs)
+    first, second = (world.created(each) for each in pods)
+    assert isinstance(world.filter(first), Pinned)
+    assert isinstance(world.filter(second), Rejected)
+    world.put(first, second)
+    assert isinstance(world.filter(second), Pinned)
 
 
 def test_pods_that_never_come_hold_nothing_for_long():

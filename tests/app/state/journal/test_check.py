@@ -208,6 +208,18 @@ def test_a_gang_whose_pod_was_lost_meanwhile_is_not_torn_by_corral() -> None:
     assert judged(lines) == []
 
 
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_a_gang_whose_pod_has_ended_meanwhile_is_not_torn_by_corral(phase: str) -> None:
+    lines = never_completed(lines_of(history()))
+    (*_, shown) = [
+        at for at in calls(lines, "apply", "uid-g0") if lines[at]["args"][0][0] == "applied"
+    ]
+    ended = msgspec.json.decode(msgspec.json.encode(lines[shown]))
+    ended["args"][0][2]["phase"] = phase
+    lines = [*lines[:-4], ended, {"line": "out"}, lines[-2], {"line": "out"}]
+    assert judged(lines) == []
+
+
 def test_a_pod_that_came_to_the_node_at_the_same_time_is_not_corrals_fault() -> None:
     world = history()
     lines = lines_of(world)

@@ -14,7 +14,7 @@ from app.state.filter_result import Rejected
 from app.state.gang.gang import Gang, Phase
 from app.state.gang.membership import Member, MembershipStatus
 from app.state.gang.parts import Placeholder
-from app.state.reserve.placeholders import _to_come
+from app.state.reserve.placeholders import _to_come, place_for
 from tests.app.state.crews import CrewWorld, hands, placed
 from tests.app.state.lost import failed, not_ready, replacement, started
 from tests.app.state.world import World, four_racks, members, racks
@@ -372,6 +372,15 @@ def test_a_place_takes_no_more_memory_for_the_length_of_its_gangs_name(length):
     world.delete(world.pods["uid-p0"])
     (place,) = world.held
     assert len(place) < 20
+
+
+def test_of_spares_that_suit_a_pod_alike_it_gets_the_oldest():
+    spares = {
+        f"absent/{at}": Placeholder(Member(pod(f"s{at}"), Said()), math.inf, is_spare=True)
+        for at in range(3)
+    }
+    gang = Gang(GangKey("default", "g", "group"), placeholders=spares)
+    assert place_for(gang, Member(pod("g9"), Said())) == "absent/0"
 
 
 def test_each_place_that_is_held_stands_for_one_of_the_pods_behind_foreign_gates():
