@@ -14,10 +14,10 @@ takes searches is answered from a copy in a thread, a few at a time.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
@@ -42,6 +42,7 @@ from app.explain.elsewhere import of_follower, of_other_scheduler, unsearched
 from app.explain.finding import listed, named
 from app.explain.gangs import view
 from app.explain.view import Explanation, GangView
+from app.kube.core import aside
 from app.simulate.simulating import Rules
 from app.state.engine import Engine
 from app.state.gang.gang import Gang, Phase
@@ -158,13 +159,16 @@ def people(engine: Engine, standing: Standing) -> APIRouter:
         names_in = "" if await answered(reader_of(request).sees("")) else namespace
         with turns.waiting():
             async with turns.turn:
-                here = await found(namespace, name, source)
+                here, crowd, whose = await found(namespace, name, source), None, standing.whose()
+                if here is not None and here.is_plannable and not whose:
+                    crowd = await last_of(engine.making_room.crowd())
+                    here = await found(namespace, name, source)  # it may have gone meanwhile
                 if here is None:
                     return await elsewhere(namespace, name)
-                if whose := standing.whose():
+                if whose:
                     return unsearched(of_follower(view(here, time.monotonic()), whose))
-                asked = asking(engine, here, time.monotonic(), names_in)
-                return await asyncio.to_thread(answer, asked)
+                asked = asking(engine, here, time.monotonic(), names_in, crowd)
+                return await aside.run(partial(answer, asked))
 
     router.include_router(description(router))
     router.include_router(topology(engine, standing.unready))

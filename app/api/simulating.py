@@ -19,7 +19,7 @@ from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from app.api.access.callers import answered, reader_of, sees_namespace
 from app.api.http.examples import SIMULATION, shown
 from app.api.http.refusals import not_leading, not_ready
-from app.api.http.turns import Turns
+from app.api.http.turns import Turns, last_of
 from app.kube.core import aside
 from app.simulate.body import MOST_BYTES, Unreadable, objects_in
 from app.simulate.copying import Copy
@@ -99,7 +99,7 @@ def simulating(
                     for each in namespaces_of(given):
                         await sees_namespace(request, each)
                     sees_all = await answered(reader_of(request).sees(""))
-                    copy = Copy.of(engine, time.monotonic(), time.time())
+                    copy = await last_of(Copy.in_steps(engine, time.monotonic(), time.time()))
                     simulated = partial(_answered, copy=copy, rules=rules, sees_all=sees_all)
                     content = await aside.read(simulated, given, 0)
                 except (Unreadable, TooLarge) as error:

@@ -2,8 +2,8 @@
 
     SeekRoom ──queue──▶ a copy of all that the answer depends on ──thread──▶ answer ──▶ Engine
 
-The search is Python, so the loop shares the interpreter with it, and waits for its turn again after
-each call to the system. So the engine, which is told how long a search took, asks seldom.
+The search is Python, and gives way to the loop between its slices, some of which take milliseconds
+(`app.kube.core.aside`). So the engine, which is told how long a search took, asks seldom.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Protocol
 import structlog
 
 from app.dialects.spec import GangKey
+from app.kube.core import aside
 from app.state.effects import RoomAnswer, SeekRoom
 
 log = structlog.get_logger(__name__)
@@ -63,7 +64,7 @@ class RoomController:
             try:
                 question = self._ask(gang)
                 if question is not None:
-                    answer = await asyncio.to_thread(question.answer)
+                    answer = await aside.run(question.answer)
                     outcome = "room" if answer.is_found else "none"
             except Exception:
                 log.exception("room", gang=str(gang))

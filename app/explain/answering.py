@@ -17,6 +17,7 @@ import numpy as np
 from app.explain.advice import ADVICE, NEVER_FITS, NO_CHANGE_KNOWN
 from app.explain.asking import Asking
 from app.explain.view import Best, Blocker, Excluded, Explanation, Relaxation, Shortage
+from app.kube.core.turns import turn
 from app.state.effects import RoomAnswer
 from app.state.gang.reasons import Reason
 from app.state.plan.exclusions import ELSEWHERE, UNLABELLED, Told, named
@@ -184,16 +185,17 @@ def _blockers(asking: Asking, where: _Where) -> Iterator[Blocker]:
     if asking.room is None:
         return
     standing, tree = asking.room.standing, where.told.request.tree
-    short = where.scarce() - {"pods"}
+    short, gang_of = where.scarce() - {"pods"}, asking.gang_of()
     taken, pods = Counter[tuple[str, bool]](), Counter[tuple[str, bool]]()
     for is_reserved, bookings in ((False, standing.bound), (True, standing.held)):
         for uid, booking in bookings.items():
+            turn()
             slot = tree.slot_of.get(booking.node)
             if slot is None or not where.slots.start <= slot < where.slots.stop:
                 continue
             amount = sum(its for resource, its in booking.request if resource in short)
             if amount:
-                gang = asking.gang_of.get(uid)
+                gang = gang_of.get(uid)
                 who = f"gang {gang}" if gang else f"pod {_pod_name(standing, uid)}"
                 if not _is_named(asking, who):
                     who = OTHERS
@@ -217,8 +219,9 @@ def _excluded(asking: Asking, where: _Where) -> Iterator[Excluded]:
     for reason, nodes in where.told.verdict(where.verdict).excluded:
         if reason != NOT_OPEN:
             yield Excluded(reason=reason, nodes=nodes, examples=_examples(asking, where, reason))
-    for why, nodes in sorted(Counter(asking.away.values()).items()):
-        examples = tuple(sorted(node for node, its in asking.away.items() if its == why))
+    away = asking.away()
+    for why, nodes in sorted(Counter(away.values()).items()):
+        examples = tuple(sorted(node for node, its in away.items() if its == why))
         yield Excluded(reason=why, nodes=nodes, examples=examples[:MOST_EXAMPLES])
 
 
@@ -234,7 +237,7 @@ def _examples(asking: Asking, where: _Where, reason: str) -> tuple[str, ...]:
         else:
             found = capacity.is_open  # no node has it
     elif reason == UNLABELLED:
-        return asking.unlabelled[:MOST_EXAMPLES]
+        return asking.unlabelled()[:MOST_EXAMPLES]
     elif reason in closed.reasons:
         is_closed = closed.code == closed.reasons.index(reason)
         found = capacity.is_open & ~where.open & is_closed
@@ -248,9 +251,9 @@ def _examples(asking: Asking, where: _Where, reason: str) -> tuple[str, ...]:
 
 
 def _relaxations(asking: Asking, told: Told) -> Iterator[Relaxation]:
-    request = told.request
+    request, reason_of = told.request, asking.away()
     away = {
-        slot: asking.away.get(request.tree.nodes[slot], NOT_OPEN)
+        slot: reason_of.get(request.tree.nodes[slot], NOT_OPEN)
         for slot in np.flatnonzero(~request.capacity.is_open).tolist()
     }
     found = relaxations(

@@ -1,5 +1,7 @@
 """All that an explanation depends on, copied while the event loop waits: milliseconds.
 
+    making_room ──crowd: in steps──▶ Crowd ──asking: at once, with the books──▶ Asking
+
 What is searched on it may take a hundred times as long, and runs in a thread.
 """
 
@@ -14,12 +16,14 @@ from app.dialects.spec import GangKey
 from app.explain.gangs import view
 from app.explain.view import Attempt, GangView, RunsOn
 from app.kube.core.objects import NodeRecord
+from app.kube.core.turns import turn
 from app.state.cache.books import is_leaving, is_open
 from app.state.engine import Engine
 from app.state.gang.gang import PLANNABLE, Gang, Phase
 from app.state.plan.exclusions import Told
 from app.state.plan.request import SearchRequest
 from app.state.preempt.room import RoomRequest, copied
+from app.state.preempt.standing import Crowd
 from topology.fit.view import Visits
 
 MOST_NAMED = 5  # pods or nodes
@@ -42,40 +46,48 @@ class Asking:
     """On each topology that may serve it; none: it waits for something else than a place."""
     room: RoomRequest | None
     """Who would have to go."""
-    gang_of: Mapping[str, GangKey]
-    """By uid: of members, and of places that are held for pods to come."""
-    away: Mapping[str, str]
-    """Nodes that take no pods now, by name, and why."""
-    unlabelled: tuple[str, ...]
-    """Nodes that lack a label of the first topology, some of them by name."""
+    held_for: Mapping[str, GangKey]
+    """By uid: of pods, and of pods to come, that a place is held for."""
+    nodes: Mapping[str, NodeRecord]
     names_in: str = ""
     """The one namespace whose pods and gangs are named; "": those of all."""
 
+    def away(self) -> Mapping[str, str]:
+        """Nodes that take no pods now, by name, and why."""
+        return {name: _why_away(node) for name, node in self.nodes.items() if not is_open(node)}
 
-def asking(engine: Engine, gang: Gang, now: float, names_in: str = "") -> Asking:
-    """The gang's question as things are now; `names_in` as of `Asking`."""
+    def unlabelled(self) -> tuple[str, ...]:
+        """Nodes that lack a label of the first topology, some of them by name."""
+        has = self.searches[0].request.tree.slot_of
+        return tuple(islice((name for name in self.nodes if name not in has), MOST_NAMED))
+
+    def gang_of(self) -> Mapping[str, GangKey]:
+        """By uid: of pods of gangs that run or that a place is held for."""
+        standing = None if self.room is None else self.room.standing
+        found = dict(self.held_for)
+        for each in () if standing is None else standing.gangs:
+            turn()
+            found.update(dict.fromkeys(each.uids, each.key))
+        return found
+
+
+def asking(
+    engine: Engine, gang: Gang, now: float, names_in: str = "", crowd: Crowd | None = None
+) -> Asking:
+    """The gang's question as things are now; `names_in` as of `Asking`.
+
+    `crowd`: a part of it that was copied before, in steps; None: it is copied now.
+    """
     shown = view(gang, now)
     pause = gang.back_off.not_before - now
     retry_seconds = pause if pause > 0 and gang.phase in PLANNABLE else None
     attempts, awaited = tuple(_attempts(gang, now)), tuple(_awaited(gang))
     runs_on = _runs_on(engine, gang)
     if gang.phase not in PLANNABLE:
-        return Asking(
-            shown, retry_seconds, attempts, runs_on, awaited, (), None, {}, {}, (), names_in
-        )
+        return Asking(shown, retry_seconds, attempts, runs_on, awaited, (), None, {}, {}, names_in)
     engine.planner.refresh()
     searches = tuple(replace(each, request=_apart(each)) for each in engine.planner.told(gang))
-    room = engine.making_room.question(gang, now) if searches else None
-    gang_of = dict(engine.gangs.key_of)
-    for each in engine.gangs.by_key.values():
-        if each.placeholders:
-            gang_of.update(dict.fromkeys(each.placeholders, each.key))
-    away = {name: _why_away(node) for name, node in engine.books.nodes.items() if not is_open(node)}
-    unlabelled: tuple[str, ...] = ()
-    if searches and searches[0].unlabelled:
-        has = searches[0].request.tree.slot_of
-        lacking = (name for name in engine.books.nodes if name not in has)
-        unlabelled = tuple(islice(lacking, MOST_NAMED))
+    room = engine.making_room.question(gang, now, crowd) if searches else None
     return Asking(
         shown,
         retry_seconds,
@@ -84,11 +96,19 @@ def asking(engine: Engine, gang: Gang, now: float, names_in: str = "") -> Asking
         awaited,
         searches,
         room,
-        gang_of,
-        away,
-        unlabelled,
+        held_for(engine),
+        dict(engine.books.nodes),
         names_in,
     )
+
+
+def held_for(engine: Engine) -> dict[str, GangKey]:
+    """Whose the places are that are held, by the uid of a pod or of a placeholder."""
+    key_of = engine.gangs.key_of
+    found = {uid: key_of[uid] for uid in engine.books.held if uid in key_of}
+    for key in engine.gangs.with_placeholders:
+        found.update(dict.fromkeys(engine.gangs.by_key[key].placeholders, key))
+    return found
 
 
 def _why_away(node: NodeRecord) -> str:

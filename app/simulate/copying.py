@@ -1,6 +1,6 @@
 """An engine of its own, on the books as they are: what it plans is planned nowhere else.
 
-    engine ──Copy.of: dictionaries of records, milliseconds──▶ Copy ──engine(): a thread──▶ Engine
+    engine ──Copy.in_steps: dictionaries of records──▶ Copy ──engine(): a thread──▶ Engine
 
 Records never change, so that only what refers to them is copied while the event loop waits. Gangs
 are not: what they run and hold is in the books of the copy, and who they are in `standing`.
@@ -9,11 +9,12 @@ are not: what they run and hold is in the books of the copy, and who they are in
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from app.dialects.registry import Dialects
 from app.dialects.spec import GangKey
+from app.explain.asking import held_for
 from app.kube.core.objects import Amounts, NodeRecord, ObjectRecord
 from app.kube.core.turns import turn
 from app.kube.watch.events import Kind, Listed
@@ -21,7 +22,7 @@ from app.state.cache.books import is_open
 from app.state.cache.node_refusals import Shaped
 from app.state.engine import Engine
 from app.state.pods.nominations import Nomination
-from app.state.preempt.standing import Standing
+from app.state.preempt.standing import Crowd, Standing
 from app.state.settings import EngineSettings
 from app.state.turns.queue import Rank
 
@@ -47,35 +48,52 @@ class Copy:
     absent: Mapping[str, tuple[GangKey, Amounts]]
     awaited: Mapping[GangKey, int]
     earmarked: Mapping[GangKey, tuple[frozenset[str], Rank]]
-    gang_of: Mapping[str, GangKey]
-    """By uid: of members, and of places that are held for pods to come."""
+    held_for: Mapping[str, GangKey]
+    """By uid: of pods, and of pods to come, that a place is held for."""
     gangs: frozenset[GangKey]
     now: float
 
     @classmethod
     def of(cls, engine: Engine, now: float, today: float = math.inf) -> Copy:
         """The engine's books as they are. `today`: in seconds since 1970."""
+        *_, found = cls.in_steps(engine, now, today)
+        assert found is not None
+        return found
+
+    @classmethod
+    def in_steps(cls, engine: Engine, now: float, today: float = math.inf) -> Iterator[Copy | None]:
+        """The same, in steps between which the cluster may change; the last yields it.
+
+        What would not be the same for all of it, the nodes and what is booked there, is copied in
+        the last one.
+        """
         spared = engine.settings.preempt_min_runtime_seconds
-        gang_of = dict(engine.gangs.key_of)
-        for gang in engine.gangs.by_key.values():
-            if gang.placeholders:
-                gang_of.update(dict.fromkeys(gang.placeholders, gang.key))
-        return cls(
+        crowd: Crowd | None = None
+        for step in engine.making_room.crowd():
+            crowd = step
+            yield None
+        objects = tuple(engine.objects.by_uid.values())
+        yield None
+        gangs = frozenset(engine.gangs.by_key)
+        yield None
+        lasting = frozenset(engine.books.lasting)
+        yield None
+        yield cls(
             engine.settings,
             engine.dialects,
             engine.books.axis.names,
             dict(engine.books.nodes),
-            tuple(engine.objects.by_uid.values()),
-            engine.making_room.standing(today - spared if spared else math.inf, now),
-            frozenset(engine.books.lasting),
+            objects,
+            engine.making_room.standing(today - spared if spared else math.inf, now, crowd),
+            lasting,
             dict(engine.books.priority_of),
             dict(engine.nominations.counted),
             engine.refusals.remembered(),
             dict(engine.absent_pods.held),
             dict(engine.absent_pods.awaited),
             dict(engine.planner.earmarked),
-            gang_of,
-            frozenset(engine.gangs.by_key),
+            held_for(engine),
+            gangs,
             now,
         )
 

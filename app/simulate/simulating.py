@@ -254,7 +254,7 @@ class _Run:
         )
         searches = tuple(copied(each.request) for each in asked.searches)
         room = RoomRequest(gang.key, gang.membership.lowest_priority, searches, standing)
-        return replace(asked, room=room, gang_of={**self.copy.gang_of, **asked.gang_of})
+        return replace(asked, room=room, held_for={**self.copy.held_for, **asked.held_for})
 
     def _makers(self, gang: Gang) -> list[Made]:
         uids = gang.members.keys() & self.owner_of.keys()

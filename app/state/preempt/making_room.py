@@ -13,6 +13,7 @@ The question is made in the tick that asks it: what it costs is counted, and a j
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from app.dialects.spec import GangKey
@@ -30,10 +31,11 @@ from app.state.pods.grants import Grants
 from app.state.pods.occupants import Occupants
 from app.state.preempt.room import RoomRequest, copied
 from app.state.preempt.room_plans import RoomPlans
-from app.state.preempt.standing import RunningGang, Standing, seconds_of
+from app.state.preempt.standing import Crowd, RunningGang, Standing, seconds_of
 from app.state.queueing.outbox import Outbox
 from app.state.report.reports import Reports
 from app.state.settings import EngineSettings
+from app.state.turns.pieces import pieces
 
 ROUND_SECONDS = 1.0  # between two looks for gangs that may ask
 MOST_LOOKED_AT = 256  # gangs in one tick: 3 us each
@@ -45,6 +47,7 @@ SHARED_SECONDS = 10.0  # an answer holds for gangs that are alike
 MOST_SHARED = 256  # answers
 BUSY_SECONDS = 5.0  # until the next question of a gang that may not have pods evicted yet
 MOST_AT_ONCE = 4  # questions of a gang without a pause, after its place was lost
+GANGS_A_STEP = 512  # that are copied: a millisecond
 LOST_SECONDS = 120.0  # after which an answer comes no more
 
 Alike = tuple[int, tuple[object, ...]]  # lowest priority, and what is to be placed
@@ -199,15 +202,19 @@ class MakingRoom:
         question, asked.question = asked.question, None
         return question
 
-    def question(self, gang: Gang, now: float) -> RoomRequest | None:
-        """A question on a copy of the books as they are; None if there is nothing to search."""
+    def question(self, gang: Gang, now: float, crowd: Crowd | None = None) -> RoomRequest | None:
+        """A question on a copy of the books as they are; None if there is nothing to search.
+
+        `crowd`: a part of it that was copied before; None: it is copied now.
+        """
         self.planner.refresh()
         searches = tuple(copied(each) for each in self.planner.requests(gang))
         if not searches:
             return None
         priority = gang.membership.lowest_priority
         most = self.room_plans.most_pods_for(gang)
-        return RoomRequest(gang.key, priority, searches, self._standing(gang, now), most)
+        standing = self.standing(self._newest_that_may_go(gang, now), now, crowd)
+        return RoomRequest(gang.key, priority, searches, standing, most)
 
     def _newest_that_may_go(self, gang: Gang, now: float) -> float:
         """When the newest pods were created that may go, in seconds since 1970.
@@ -219,18 +226,33 @@ class MakingRoom:
         created = max(seconds_of(member.pod.created) for member in gang.membership.unbound)
         return created + now - gang.complete_at - self.settings.preempt_min_runtime_seconds
 
-    def _standing(self, gang: Gang, now: float) -> Standing:
-        return self.standing(self._newest_that_may_go(gang, now), now)
+    def crowd(self) -> Iterator[Crowd | None]:
+        """Who runs, in steps between which the cluster may change; the last yields it."""
+        occupants = dict(self.occupants.by_uid)
+        yield None
+        names = dict(self.occupants.names)
+        yield None
+        gangs: list[RunningGang] = []
+        for keys in pieces(tuple(self.gangs.by_key), GANGS_A_STEP):
+            there = (self.gangs.by_key.get(key) for key in keys)
+            gangs += [_as_it_is(gang) for gang in there if gang is not None and gang.running]
+            yield None
+        yield Crowd(occupants, names, gangs)
 
-    def standing(self, newest: float, now: float) -> Standing:
-        """A copy of who is where. `newest`: when the newest pods were created that may go."""
-        running = (gang for gang in self.gangs.by_key.values() if gang.running)
+    def standing(self, newest: float, now: float, crowd: Crowd | None = None) -> Standing:
+        """A copy of who is where; `crowd` as of `question`.
+
+        `newest`: when the newest pods were created that may go.
+        """
+        if crowd is None:
+            *_, crowd = self.crowd()
+        assert crowd is not None
         return Standing(
             self.books.axis,
             dict(self.books.bound),
-            dict(self.occupants.by_uid),
-            dict(self.occupants.names),
-            tuple(_as_it_is(gang) for gang in running),
+            crowd.occupants,
+            crowd.names,
+            crowd.gangs,
             self.room_plans.going.union(*(grant.victims for grant in self.grants.of.values())),
             self.budgets.view(),
             self.settings.bare_victims,

@@ -23,6 +23,7 @@ import msgspec
 
 from app.dialects.spec import GangKey
 from app.kube.core.objects import Amounts
+from app.kube.core.turns import turn
 from app.state.cache.books import Booking, bounded
 from app.state.cache.counting import Vector
 from app.state.objects.budgets import BudgetView
@@ -83,6 +84,20 @@ class Spared(msgspec.Struct, frozen=True, gc=False):
 NONE_SPARED = Spared()
 
 
+class Crowd(msgspec.Struct, frozen=True, gc=False):
+    """Who the pods are that run: most of what a copy costs, made in steps before the rest.
+
+    Some of them may have ended when the books are copied, and others come: only who is here and
+    in the books may go. Occupants are copied first, so that each member among them has its name,
+    and is in its gang.
+    """
+
+    occupants: Mapping[str, Occupant]
+    names: Mapping[str, str]
+    """Of pods, by uid."""
+    gangs: Sequence[RunningGang]
+
+
 @dataclass(slots=True)
 class Standing:
     """A copy of all that says who is where; may be read in another thread."""
@@ -90,6 +105,7 @@ class Standing:
     axis: ResourceAxis
     bound: Mapping[str, Booking]
     occupants: Mapping[str, Occupant]
+    """Those that are not in `bound` have ended by now."""
     names: Mapping[str, str]
     """Of pods, by uid."""
     gangs: Sequence[RunningGang]
@@ -108,6 +124,7 @@ class Standing:
         """What is taken by pods that count as gone."""
         evicted = self.going.union(*(gang.uids for gang in self.gangs if gang.is_ending))
         for uid, booking in self.bound.items():
+            turn()
             if uid in self.spared.stuck:
                 continue
             if uid in evicted or self._is_terminating(uid):
@@ -124,6 +141,7 @@ class Standing:
         """All that may ever go for a gang of this priority, with those of their pods that stay."""
         limit, members = min(priority, SYSTEM_PRIORITY), set[str]()
         for gang in self.gangs:
+            turn()
             members.update(gang.uids)
             if gang.key == own or gang.is_ending or gang.priority >= limit:
                 continue
@@ -138,9 +156,10 @@ class Standing:
                 yield Unit(its, pods, gang.key, gang.ends_for_good, gang.planned, alone)
         # Of these there may be ten thousands.
         for uid, occupant in self.occupants.items():
+            turn()
             if occupant.priority >= limit or occupant.is_terminating or uid in members:
                 continue
-            if uid not in self.going and self._may_go(occupant):
+            if uid in self.bound and uid not in self.going and self._may_go(occupant):
                 alone = self._is_left_alone((uid,), occupant.owner)
                 ends = occupant.owner in self.brittle
                 yield Unit(occupant.priority, (uid,), ends_for_good=ends, is_left_alone=alone)
@@ -173,6 +192,7 @@ class Standing:
         vectors = self._vectors
         found = []
         for number, unit in enumerate(units):
+            turn()
             if len(unit.uids) == 1 and not (unit.planned or self.budgets.budgets):
                 # Pods outside gangs: of these there may be ten thousands.
                 (uid,) = unit.uids

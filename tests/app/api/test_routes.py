@@ -21,6 +21,7 @@ from app.dialects.registry import DIALECTS
 from app.dialects.spec import GangKey
 from app.errors import NotFound, Unreachable
 from app.explain.finding import GANGS_A_STEP
+from app.kube.core import aside
 from tests.app.state.world import World, four_racks, members
 from tests.records import RACK, REQUIRED, group, pod
 
@@ -341,13 +342,13 @@ async def test_more_explanations_than_may_wait_are_refused(
 ) -> None:
     """The first search takes as long as the test wants."""
     may_end = asyncio.Event()
-    real = asyncio.to_thread
+    real = aside.run
 
     async def slow(*call: Any) -> Any:
         await may_end.wait()
         return await real(*call)
 
-    monkeypatch.setattr(routes.asyncio, "to_thread", slow)
+    monkeypatch.setattr(routes.aside, "run", slow)
     async with client(world_of_three()) as people:
         path = "/gangs/default/large/explanation"
         asked = [asyncio.create_task(people.get(path)) for _ in range(MOST_WAITING)]

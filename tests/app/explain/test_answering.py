@@ -275,3 +275,58 @@ def test_of_a_gang_that_runs_its_nodes_and_domains_are_named_eight_at_most() -> 
 
 def test_every_reason_has_its_advice() -> None:
     assert set(ADVICE) == set(Reason)
+
+
+# -- copied in steps -------------------------------------------------------------------------------
+
+
+def crowded() -> World:
+    """Gangs of lower priority run in two racks, a gang waits for one of them."""
+    owner = Owner("apps/v1", "ReplicaSet", "web", "uid-web")
+    world = World(four_racks())
+    for at in range(4):
+        lower = gang_of(f"low{at}-", 4, priority=-10, owner=owner)
+        world.put(*lower)
+        assert len(world.schedule(*lower)) == 4
+    world.put(*gang_of("g", 4))
+    world.tick()
+    return world
+
+
+def steps_of(world: World) -> int:
+    return len([*world.engine.making_room.crowd()])
+
+
+@pytest.mark.parametrize("at", range(8))
+def test_pods_that_come_and_go_between_two_steps_are_victims_only_if_they_are_still_there(
+    at: int, monkeypatch
+) -> None:
+    monkeypatch.setattr("app.state.preempt.making_room.GANGS_A_STEP", 1)
+    world = crowded()
+    owner = Owner("apps/v1", "ReplicaSet", "web", "uid-web")
+    world.put(pod("alone", gpus=0, on="n00", phase="Running", priority=-10, owner=owner))
+    crowd = None
+    for number, step in enumerate(world.engine.making_room.crowd()):
+        crowd = step
+        if number == min(at, steps_of(world) - 2):
+            # One gang of lower priority ends, and another one comes and starts in its place.
+            gone = [e for e in world.pods.values() if e.name.startswith(("low0-", "alone"))]
+            world.put(*[change(each, phase="Succeeded") for each in gone])
+            world.delete(*gone)
+            later = gang_of("new", 4, priority=-5, owner=Owner("apps/v1", "ReplicaSet", "x", "u"))
+            world.put(*[change(each, node=old.node, phase="Running")
+                        for each, old in zip(later, gone, strict=False)])  # fmt: skip
+            world.tick()
+    said = answer(asking(world.engine, world.gang("g"), world.now, crowd=crowd))
+    (gone_,) = [each for each in said.relaxations if each.kind == "PodsGone"]
+    assert gone_.pods == 4
+    assert "low0-" not in gone_.text
+    assert "without 4 pods of lower priority: gang default/low" in gone_.text
+    assert not any("low0-" in each.who for each in said.blockers)
+
+
+def test_a_copy_made_in_steps_says_the_same_of_a_cluster_that_stays_as_it_is() -> None:
+    world = crowded()
+    *_, crowd = world.engine.making_room.crowd()
+    at_once = answer(asking(world.engine, world.gang("g"), world.now))
+    assert answer(asking(world.engine, world.gang("g"), world.now, crowd=crowd)) == at_once

@@ -506,7 +506,7 @@ def test_the_priority_of_pods_counts_before_their_gang_is_sorted_out():
     world = Operated(two_racks(), [*gang("a", *N1), important])
     unsorted = world.engine.gangs.by_key[world.gang("c").key]
     unsorted.membership = replace_dataclass(unsorted.membership, highest_priority=0)
-    standing = world.engine.making_room._standing(world.gang("T"), world.now)
+    standing = world.engine.making_room.question(world.gang("T"), world.now).standing
     named = {standing.name(each) for each in standing.units(1000, world.gang("T").key)}
     assert named == {"gang default/a"}
 
