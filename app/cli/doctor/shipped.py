@@ -1,4 +1,4 @@
-"""The files of a checkout that `corral doctor` reads: scheduler-config/ and deploy/rbac.yaml.
+"""The files of a checkout that `corral doctor` reads: scheduler-config/, and of deploy/ two.
 
 There is one copy of each. A wheel has them in the package, where pyproject.toml puts them; in a
 checkout, also one that is installed with `pip install -e`, they are where they always are.

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from app.cli.doctor.findings import Check, Problem, error, named
-from app.cli.doctor.reading.rights import OPTIONAL
+from app.cli.doctor.reading.rights import LEADER, OPTIONAL
 from app.cli.doctor.seen import Right
 
 
@@ -16,7 +16,8 @@ def rights(denied: tuple[Right, ...]) -> Iterator[Problem]:
     for right in denied:
         by_role[right.account, right.role].append(right)
     for (account, role), rights in by_role.items():
-        mend = "kubectl apply -f deploy/rbac.yaml"
+        file = "deploy/beside.yaml" if role == LEADER else "deploy/rbac.yaml"
+        mend = f"kubectl apply -f {file}"
         if role in OPTIONAL:
             subject = account.replace("/", ":")
             mend = (
@@ -26,7 +27,7 @@ def rights(denied: tuple[Right, ...]) -> Iterator[Problem]:
         yield error(
             f"ServiceAccount {account}",
             f"it may not {named([words(each) for each in rights])}, as role {role} of"
-            " deploy/rbac.yaml allows",
+            f" {file} allows",
             mend,
         )
 

@@ -125,6 +125,7 @@ async def denied(
             wanted.append(right)
         elif named:
             wanted.append(rights.of_lease(right, named))
+    wanted += rights.leading(settings, accounts[rights.CORRAL])
     return await rights.denied(transport, wanted)
 
 

@@ -1,6 +1,8 @@
 """What Corral and the kube-scheduler beside it need to be allowed, by deploy/rbac.yaml.
 
 rules of its Roles ──needed──▶ Right … ──SubjectAccessReview──▶ those that are denied
+
+A Corral with a Lease of its own needs a Role of deploy/beside.yaml as well.
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ AT_ONCE = 8
 CORRAL, SCHEDULER = "corral", "corral-scheduler"  # what deploy/rbac.yaml calls the two accounts
 HOME = "corral-system"
 LEASES = "leases"
+LEADER = "corral-leader"  # the Role of deploy/beside.yaml
+_LEADER = ("Role", LEADER)
 # A ClusterRole that only settings need -> whether these do.
 OPTIONAL: Mapping[str, Callable[[Settings], bool]] = {
     "corral-evict": lambda it: (
@@ -70,6 +74,21 @@ def needed(
             rules = roles["ClusterRole", "", role]
             found |= dict.fromkeys(_rights(rules, accounts[CORRAL], "", role))
     return tuple(found)
+
+
+def leading(settings: Settings, account: str) -> tuple[Right, ...]:
+    """What takes a Lease of Corral's own, and makes its holder the endpoint of a Service."""
+    namespace, _, lease = settings.own_lease.partition("/")
+    if not lease:
+        return ()
+    manifests = yaml.safe_load_all(shipped.read("deploy/beside.yaml"))
+    (role,) = [one for one in manifests if (one["kind"], one["metadata"]["name"]) == _LEADER]
+    named = {LEASES: lease, "endpointslices": settings.leader_service}
+    return tuple(
+        replace(right, name=right.name and named[right.resource])
+        for right in _rights(role["rules"], account, namespace, LEADER)
+        if named[right.resource]
+    )
 
 
 def of_lease(right: Right, lease: str) -> Right:

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from app.cli.doctor import checks, shipped
+from app.cli.doctor.checks.rights import words as checks_words
 from app.cli.doctor.reading import rights
 from app.cli.doctor.seen import (
     Canary,
@@ -407,6 +408,29 @@ def test_missing_rights_are_one_line_for_each_role():
 def test_what_a_setting_needs_is_needed_with_it_only(changed, role):
     assert role in {each.role for each in needed(settings(**changed))}
     assert role not in {each.role for each in needed(settings())}
+
+
+def test_a_corral_with_a_lease_of_its_own_needs_the_rights_to_take_it():
+    own = settings(neighbour_lease="", own_lease="there/leads", leader_service="asked").values
+    lines = findings(replace(right(), denied=rights.leading(own, "here/corral")))
+    (only,) = lines
+    assert (only.check, only.level) == ("rights", "error")
+    assert "role corral-leader of deploy/beside.yaml" in only.text
+    assert only.mend == "kubectl apply -f deploy/beside.yaml"
+    wanted = {checks_words(each) for each in rights.leading(own, "here/corral")}
+    assert wanted == {
+        "create leases.coordination.k8s.io in there",
+        "get leases.coordination.k8s.io leads in there",
+        "update leases.coordination.k8s.io leads in there",
+        "create endpointslices.discovery.k8s.io in there",
+        "get endpointslices.discovery.k8s.io asked in there",
+        "update endpointslices.discovery.k8s.io asked in there",
+    }
+    alone = rights.leading(
+        settings(neighbour_lease="", own_lease="there/leads").values, "here/corral"
+    )
+    assert {each.resource for each in alone} == {"leases"}
+    assert rights.leading(settings().values, "here/corral") == ()
 
 
 def test_rights_are_those_of_the_namespace_where_corral_is():

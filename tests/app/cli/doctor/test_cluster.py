@@ -12,7 +12,7 @@ import yaml
 
 from app.cli.doctor import installed
 from app.cli.doctor.reading import cluster as reading
-from app.cli.doctor.reading.files import settings_in
+from app.cli.doctor.reading.files import settings_from, settings_in
 from app.cli.doctor.seen import Readiness, Unread
 from app.errors import ApiError, Unreachable
 from app.sandbox import Sandbox
@@ -232,3 +232,31 @@ def test_a_configuration_on_the_host_is_in_no_config_map():
     volumes = ("spec", "template", "spec", "volumes", 0)
     changed = edited(DEPLOYMENT, volumes, {"name": "scheduler", "hostPath": {"path": "/etc"}})
     assert installed.config_file(changed) is None
+
+
+class Reviews:
+    """An API server that grants a service account everything but one resource."""
+
+    def __init__(self, but: str) -> None:
+        self.but = but
+
+    async def request(self, _method: str, _path: str, *, body: Any) -> bytes:
+        asked = body["spec"]["resourceAttributes"]
+        return json.dumps({"status": {"allowed": asked["resource"] != self.but}}).encode()
+
+
+@pytest.mark.parametrize("resource", ["leases", "endpointslices"])
+async def test_the_role_that_a_corral_beside_takes_its_lease_by_is_asked_about(resource: str):
+    manifests = yaml.safe_load_all((ROOT / "deploy" / "beside.yaml").read_text())
+    (deployment,) = [each for each in manifests if each["kind"] == "Deployment"]
+    container = installed.corral_container(deployment)
+    assert container is not None
+    own = settings_from(installed.given(container, {}), "deploy/beside.yaml").values
+    denied = await reading.denied(Reviews(resource), deployment, own, "kube-system/scheduler")
+    of_role = [each for each in denied if each.role == "corral-leader"]
+    assert {(each.verb, each.name) for each in of_role} == {
+        ("create", ""),
+        ("get", "corral" if resource == "leases" else "corral-extender"),
+        ("update", "corral" if resource == "leases" else "corral-extender"),
+    }
+    assert {each.namespace for each in of_role} == {"corral-system"}
