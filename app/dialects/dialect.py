@@ -8,7 +8,16 @@ from typing import ClassVar, NamedTuple, Protocol
 
 from app.dialects.declared import Allowance, DisruptionBudget, DomainView, Draw, Pool, TopologySpec
 from app.dialects.flaw import Flaw
-from app.dialects.spec import NO_PODS, Claim, GangKey, GangSpec, LeafPods, Said, Suspension
+from app.dialects.spec import (
+    NO_PODS,
+    Claim,
+    FailureLimit,
+    GangKey,
+    GangSpec,
+    LeafPods,
+    Said,
+    Suspension,
+)
 from app.dialects.workloads.templates import TemplatePlace
 from app.dialects.written import Difference, GangView, Prerequisite, StatusPatch
 from app.kube.core.objects import ObjectRecord, PodRecord
@@ -282,12 +291,14 @@ class Dialect:
         """What the pods of a namespace may request in all, if an object says so."""
         return None
 
-    def ends_with_a_pod(self, record: ObjectRecord, owner: ObjectRecord | None) -> bool:
-        """Whether a controller gives up for good when one more of its pods is evicted.
+    def failure_limit(
+        self, record: ObjectRecord, owner: ObjectRecord | None
+    ) -> FailureLimit | None:
+        """How many pods of a controller may be evicted until it gives up; None: any number.
 
         `owner`: what controls this controller, if the watch shows that.
         """
-        return False
+        return None
 
     def suspended(self, record: ObjectRecord) -> Suspension | None:
         """A workload that Corral has suspended, and that goes on once its pods are gone."""

@@ -30,7 +30,16 @@ from app.dialects.dialect import (
 from app.dialects.flaw import Flaw
 from app.dialects.rules import forbidden
 from app.dialects.silence import Silence
-from app.dialects.spec import NO_PODS, Claim, GangKey, GangSpec, LeafPods, Said, Suspension
+from app.dialects.spec import (
+    NO_PODS,
+    Claim,
+    FailureLimit,
+    GangKey,
+    GangSpec,
+    LeafPods,
+    Said,
+    Suspension,
+)
 from app.dialects.workloads import TemplatePlace
 from app.dialects.written import Prerequisite, StatusPatch
 from app.kube.core.objects import ObjectRecord, PodRecord
@@ -254,9 +263,12 @@ class Dialects:
         """What the pods of a namespace may request in all, if an object says so."""
         return next((found for each in self.each if (found := each.allowance(record))), None)
 
-    def ends_with_a_pod(self, record: ObjectRecord, owner: ObjectRecord | None = None) -> bool:
-        """Whether a controller gives up for good when one more of its pods is evicted."""
-        return any(each.ends_with_a_pod(record, owner) for each in self.each)
+    def failure_limit(
+        self, record: ObjectRecord, owner: ObjectRecord | None
+    ) -> FailureLimit | None:
+        """How many pods of a controller may be evicted until it gives up; None: any number."""
+        answers = (each.failure_limit(record, owner) for each in self.each)
+        return next((found for found in answers if found is not None), None)
 
     def suspended(self, record: ObjectRecord) -> Suspension | None:
         """A workload that Corral has suspended, and that goes on once its pods are gone."""

@@ -243,6 +243,14 @@ class Lifecycle:
 
 
 @dataclass(frozen=True, slots=True)
+class FailureLimit:
+    """What a controller makes of pods that fail, or are evicted."""
+
+    left: int  # so many more, and it does not give up for good
+    counted: int = 0  # so many it has counted
+
+
+@dataclass(frozen=True, slots=True)
 class SearchPolicy:
     """Which of several places a gang gets; the defaults are Kueue's."""
 

@@ -41,6 +41,7 @@ from app.state.fairness.absent_pods import AbsentPods
 from app.state.fairness.owed_places import OwedPlaces
 from app.state.fairness.starvation import Starvation
 from app.state.gang.gangs import Gangs
+from app.state.gang.owners import Owners
 from app.state.isolation import OnFault
 from app.state.lifecycle.claims import Claims
 from app.state.lifecycle.disruption import Disruptions
@@ -144,7 +145,10 @@ class EngineParts:
         self.nominating = Nominating(self.settings, self.outbox, self._is_preemptor)
         self.requeues = Requeues(self.settings, self.outbox, self.nominating)
         self.starts = Starts()
-        self.reports = Reports(self.settings, self.outbox, self.requeues, self.statuses)
+        self.owners = Owners(self.dialects, self.objects.by_uid)
+        self.reports = Reports(
+            self.settings, self.outbox, self.requeues, self.statuses, self.owners
+        )
         # autoscaling
         self.requests = Requests(self.settings, self.gangs, self.planner, self.reports, self.outbox)
         self.marks = Marks(
@@ -181,7 +185,7 @@ class EngineParts:
             self.starts,
         )
         self.disruptions = Disruptions(
-            self.settings, self.gangs, self.planner, self.plans, self.reports
+            self.settings, self.gangs, self.planner, self.plans, self.reports, self.owners
         )
         self.roll_calls = RollCalls(
             self.objects,
@@ -251,7 +255,7 @@ class EngineParts:
             self.settings,
             self.books,
             self.budgets,
-            self.objects,
+            self.owners,
             self.occupants,
             self.grants,
             self.gangs,
@@ -298,6 +302,7 @@ class EngineParts:
             self.plans,
             self.roll_calls,
             self.unseen,
+            self.owners,
         )
         self.giving_back = GivingBack(
             self.settings,
@@ -309,6 +314,7 @@ class EngineParts:
             Suspended(self.objects, self.gangs, self.outbox),
             self.outbox,
             self.reports,
+            self.owners,
             self.room_plans.of.__contains__,
         )
         self.ordinary_pods = OrdinaryPods(

@@ -133,8 +133,16 @@ def is_kept_as_born(
     born = [pod for pod in members if is_born(pod) and is_live(pod)]
     if any(pod.owner is None for pod in born):
         return True
-    gangs_of = (corral.engine.gangs.by_key for corral in corrals if corral.is_leading)
-    return any(key in by_key and by_key[key].ends_if_lost(len(born)) for by_key in gangs_of)
+    for engine in (corral.engine for corral in corrals if corral.is_leading):
+        gang = engine.gangs.by_key.get(key)
+        its = (
+            []
+            if gang is None
+            else [gang.members[pod.uid] for pod in born if pod.uid in gang.members]
+        )
+        if gang is not None and engine.owners.give_up(gang, its):
+            return True
+    return False
 
 
 def _is_kept_from_ending(

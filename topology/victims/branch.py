@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from topology.model.request import PODS_MAX
 from topology.victims.table import Table
 from topology.victims.trial import Books, Domain
 from topology.victims.victim import NOTHING, Loss, loss_of
@@ -58,21 +59,26 @@ class Branch:
         bound: Loss,
         best_loss: Loss | None,
         most_visits: int,
+        *,
+        ends_none: bool = False,
     ) -> None:
         """`ones`: who may go, in the order in which they are tried.
 
         `allowed`: how many pods each budget lets go. `bound`: so much goes at least. `best_loss`:
-        with the best set known elsewhere.
+        with the best set known elsewhere. `ends_none`: no owner may give up.
         """
         self._domain = domain
         self._victims = table.candidates
         self._ones = ones
         self._allowed = allowed
+        self._lasts = table.lasts
+        self._ends_none = ends_none
         self._bound = bound
         self._most_visits = most_visits
         self._begun_at = domain.problem.visits
         self._losses = {one: table.loss(one) for one in ones}
-        self._spent = Counter[str]()
+        self._spent = Counter[str]()  # pods that go, by the budget that counts them …
+        self._failed = Counter[str]()  # … and by the owner that does
         self._chosen: list[int] = []
         self._now = Books(domain)
         self._rest = Books(domain)  # as if all about whom nothing is decided were gone
@@ -155,12 +161,16 @@ class Branch:
             return
         one = self._ones[at]
         if self._is_less(loss, self._losses[one]) and self._may_go(one):
+            owners = self._owners_lost(one)
             self._take(one)
             self._chosen.append(one)
             if self._now.fits():
                 self._note(self._chosen)
             else:
-                self._walk(at + 1, loss.plus(self._losses[one]), lacks - self._places[one])
+                more = (
+                    self._losses[one].plus(Loss(owners, 0, 0, 0)) if owners else self._losses[one]
+                )
+                self._walk(at + 1, loss.plus(more), lacks - self._places[one])
             self._chosen.pop()
             self._give_back(one)
         self._rest.turn(one)
@@ -191,23 +201,36 @@ class Branch:
         return (loss[0] + more[0], loss[1] + more[1], loss[2] + more[2], loss[3] + more[3]) < best
 
     def _note(self, chosen: Sequence[int]) -> None:
-        loss = loss_of(self._victims[one] for one in chosen)
+        loss = loss_of((self._victims[one] for one in chosen), self._lasts)
         if self.best_loss is None or loss < self.best_loss:
             self.best, self.best_loss = sorted(chosen), loss
 
     def _may_go(self, one: int) -> bool:
-        """Whether the budgets let this one go beside those that are gone."""
+        """Whether budgets and owners let this one go beside those that are gone."""
+        if self._ends_none and self._owners_lost(one):
+            return False
         protected = self._victims[one].protected
         return not protected or all(
             self._spent[budget] + pods <= self._allowed.get(budget, 0) for budget, pods in protected
         )
 
+    def _owners_lost(self, one: int) -> int:
+        """How many owners give up if this one goes beside those that are gone, and not before."""
+        return sum(
+            self._failed[owner] <= self._lasts.get(owner, PODS_MAX) < self._failed[owner] + pods
+            for owner, pods in self._victims[one].counted
+        )
+
     def _take(self, one: int) -> None:
         self._now.turn(one)
+        for owner, pods in self._victims[one].counted:
+            self._failed[owner] += pods
         for budget, pods in self._victims[one].protected:
             self._spent[budget] += pods
 
     def _give_back(self, one: int) -> None:
         self._now.turn(one)
+        for owner, pods in self._victims[one].counted:
+            self._failed[owner] -= pods
         for budget, pods in self._victims[one].protected:
             self._spent[budget] -= pods

@@ -1,7 +1,7 @@
 """The least of all sets of victims: which domain, and who there.
 
     all gone ─▶ fits nowhere: no victims            else the lowest priority that is enough
-    spare those that would end for good ─▶ if that leaves a set, it is less than any with them
+    end no owner for good ─▶ if there is such a set, it is less than any other
     every domain, lowest bound first ─▶ `branch` in it ─▶ stop where the bound is the best loss
     the best ─▶ placed by the search itself; those that may stay beside it stay
 
@@ -106,17 +106,18 @@ class _Choice:
         return isinstance(self._problem.without(gone), Placement)
 
     def _least(self, ones: Rows) -> Rows | None:
-        """The least set of these, without any that would end for good if there is one."""
+        """The least set of these, one with which no owner gives up if there is one."""
         spared = ones[~self._table.ends[ones]]
-        if spared.size < ones.size and self._is_enough(spared):
-            best = self._in_domains(spared)
+        may_end = spared.size < ones.size or bool(self._table.is_counted[ones].any())
+        if may_end and self._is_enough(spared):
+            best = self._in_domains(spared, ends_none=True)
             if best is not None:
                 return best
         return self._in_domains(ones)
 
     # -- which of them ---------------------------------------------------------------------------
 
-    def _in_domains(self, ones: Rows) -> Rows | None:
+    def _in_domains(self, ones: Rows, *, ends_none: bool = False) -> Rows | None:
         best: Rows | None = None
         best_loss: Loss | None = None
         alike = 0
@@ -130,7 +131,7 @@ class _Choice:
             if self._is_over():
                 self._is_cut_short = True
                 break
-            found, loss, is_proven = self._in_domain(prospect, best_loss)
+            found, loss, is_proven = self._in_domain(prospect, best_loss, ends_none=ends_none)
             if found is not None and (self._problem.is_plain or self._is_enough(found)):
                 best, best_loss = found, loss
             else:
@@ -139,7 +140,7 @@ class _Choice:
         return best
 
     def _in_domain(
-        self, prospect: Prospect, best_loss: Loss | None
+        self, prospect: Prospect, best_loss: Loss | None, *, ends_none: bool
     ) -> tuple[Rows | None, Loss | None, bool]:
         """The least set in one domain, what goes with it, and whether that is proven."""
         most = MOST_ONES
@@ -153,6 +154,7 @@ class _Choice:
                 prospect.bound,
                 best_loss,
                 self._most_visits,
+                ends_none=ends_none,
             )
             found = branch.run()
             is_all = len(ones) == len(prospect.ones)
@@ -188,7 +190,7 @@ class _Choice:
         return Victims(
             tuple(victim.key for victim in chosen),
             max(victim.rank for victim in chosen),
-            loss_of(chosen),
+            loss_of(chosen, self._table.lasts),
             answer,
             self._problem.visits,
             is_proven=not self._is_cut_short,

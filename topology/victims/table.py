@@ -4,25 +4,41 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
 from topology.model.capacity import Capacity
 from topology.model.changed_capacity import leaving
 from topology.model.resources import Counts, Mask, Rows
-from topology.victims.victim import Loss, Victim, loss_of
+from topology.victims.victim import Loss, Victim, given_up, loss_of
 
 
 class Table:
     """Candidates by their number; shapes (V,) where they are counted, (E,) for what each frees."""
 
-    def __init__(self, capacity: Capacity, candidates: Sequence[Victim]) -> None:
-        """Raises: ValueError for candidates that take more of a node than is taken there."""
-        self.candidates = candidates
+    def __init__(
+        self,
+        capacity: Capacity,
+        candidates: Sequence[Victim],
+        lasts: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
+        """`lasts`: how many pods each owner may lose before it gives up.
+
+        Raises: ValueError for candidates that take more of a node than is taken there.
+        """
+        self.candidates, self.lasts = candidates, lasts
         self.changes = leaving(capacity, candidates)
         self.ranks: Counts = np.array([each.rank for each in candidates], dtype=np.int64)
         self.is_gang: Mask = np.array([each.is_gang for each in candidates], dtype=np.bool_)
         self.ends: Mask = np.array([each.ends_for_good for each in candidates], dtype=np.bool_)
+        """Whose owner gives up."""
+        self.is_counted: Mask = np.zeros(len(candidates), dtype=np.bool_)
+        """Whose owner may give up if others go as well."""
+        for one, each in enumerate(candidates):
+            if each.counted:
+                self.is_counted[one] = True
+                self.ends[one] |= bool(given_up((each,), lasts))
         self.pods: Counts = np.array([each.pods_lost for each in candidates], dtype=np.int64)
         self.work: Counts = np.array([each.lost_work for each in candidates], dtype=np.int64)
         self._losses: dict[int, Loss] = {}
@@ -32,7 +48,7 @@ class Table:
         self.end: Rows = owners.searchsorted(np.arange(len(candidates)), "right")
 
     def loss(self, one: int) -> Loss:
-        """What goes with one of them."""
+        """What goes with one of them, but for owners that count its pods."""
         known = self._losses.get(one)
         if known is None:
             known = self._losses[one] = loss_of((self.candidates[one],))

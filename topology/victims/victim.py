@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -25,6 +26,8 @@ class Victim(Occupant):
     """How many of `pods` do not exist, or do not run yet: places that are held for it."""
     protected: tuple[tuple[str, int], ...] = ()
     """(budget, pods of this victim that count against it)."""
+    counted: tuple[tuple[str, int], ...] = ()
+    """(owner, pods of this victim that it counts as failed): after too many it gives up."""
 
     @property
     def pods_lost(self) -> int:
@@ -48,15 +51,30 @@ class Loss(NamedTuple):
 NOTHING = Loss(0, 0, 0, 0)
 
 
-def loss_of(victims: Iterable[Victim]) -> Loss:
-    """What goes with all of these."""
+_NO_OWNERS: Mapping[str, int] = {}
+
+
+def loss_of(victims: Iterable[Victim], lasts: Mapping[str, int] = _NO_OWNERS) -> Loss:
+    """What goes with all of these.
+
+    `lasts`: how many pods an owner may lose before it gives up; one that is not named any number.
+    """
     chosen = list(victims)
     return Loss(
-        sum(victim.ends_for_good for victim in chosen),
+        sum(victim.ends_for_good for victim in chosen) + len(given_up(chosen, lasts)),
         sum(victim.is_gang for victim in chosen),
         sum(victim.pods_lost for victim in chosen),
         sum(victim.lost_work for victim in chosen),
     )
+
+
+def given_up(victims: Iterable[Victim], lasts: Mapping[str, int]) -> list[str]:
+    """The owners that lose too many pods with these."""
+    failed = Counter[str]()
+    for victim in victims:
+        for owner, pods in victim.counted:
+            failed[owner] += pods
+    return [owner for owner, pods in failed.items() if pods > lasts.get(owner, pods)]
 
 
 @dataclass(frozen=True, slots=True)

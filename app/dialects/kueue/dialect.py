@@ -23,6 +23,7 @@ from app.dialects.spec import (
     ANYWHERE,
     NO_PODS,
     Claim,
+    FailureLimit,
     GangKey,
     GangSpec,
     GroupSpec,
@@ -34,7 +35,7 @@ from app.dialects.spec import (
     ends_together,
 )
 from app.dialects.workloads import TemplatePlace, WorkloadRecord
-from app.dialects.workloads.record import ends_with_a_pod, is_suspended_by_us
+from app.dialects.workloads.record import failure_limit_of, is_suspended_by_us
 from app.kube.core.objects import ObjectRecord, PodRecord
 from app.kube.decoding.decode import Keep
 from app.kube.watch.resource import Resource
@@ -111,8 +112,10 @@ class KueueDialect(Dialect):
             return None
         return _with_lifecycle(_together(spec, objects, said), said)
 
-    def ends_with_a_pod(self, record: ObjectRecord, owner: ObjectRecord | None) -> bool:
-        return isinstance(record, WorkloadRecord) and ends_with_a_pod(record, owner)
+    def failure_limit(
+        self, record: ObjectRecord, owner: ObjectRecord | None
+    ) -> FailureLimit | None:
+        return failure_limit_of(record, owner) if isinstance(record, WorkloadRecord) else None
 
     def suspended(self, record: ObjectRecord) -> Suspension | None:
         if isinstance(record, WorkloadRecord) and is_suspended_by_us(record):

@@ -12,6 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from app.dialects.corral import SUSPENDED
+from app.dialects.spec import FailureLimit
 from app.errors import DecodeError
 from app.kube.core.objects import ObjectRecord, Owner, PodRecord
 from app.kube.core.turns import turn
@@ -73,13 +74,15 @@ class WorkloadRecord(ObjectRecord, frozen=True, gc=False):
         return not scheduler or any(is_named(each.scheduler, scheduler) for each in self.templates)
 
 
-def ends_with_a_pod(record: WorkloadRecord, owner: ObjectRecord | None) -> bool:
-    """Whether a workload gives up for good when one more of its pods is evicted.
+def failure_limit_of(record: WorkloadRecord, owner: ObjectRecord | None) -> FailureLimit | None:
+    """How many pods of a workload may be evicted until it gives up; None: any number.
 
-    Not where the workload that owns it makes it anew then.
+    So it is, too, where the workload that owns it makes it anew then.
     """
     may_restart = isinstance(owner, WorkloadRecord) and owner.restarts_left > 0
-    return record.failures_left == 0 and not (record.is_finished or may_restart)
+    if record.failures_left is None or record.is_finished or may_restart:
+        return None
+    return FailureLimit(record.failures_left, record.failures)
 
 
 def patch_of_suspension(*, ends: bool) -> Mapping[str, object]:

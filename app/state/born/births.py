@@ -29,6 +29,7 @@ from app.state.fairness.absent_pods import AbsentPods
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
 from app.state.gang.membership import Member, member_of
+from app.state.gang.owners import Owners
 from app.state.gang.parts import Birth, Narrowing
 from app.state.lifecycle.roll_call import RollCalls
 from app.state.plan.planner import Planner
@@ -62,6 +63,7 @@ class Births:
     plans: Plans
     roll_calls: RollCalls
     unseen: UnseenPods
+    owners: Owners
     _open: dict[GangKey, None] = field(default_factory=dict)
     _failed: OrderedDict[GangKey, float] = field(default_factory=OrderedDict)  # until when
 
@@ -122,7 +124,8 @@ class Births:
             return None
         if spec.lifecycle.spares or spec.family is not None:
             return None
-        is_kept = gang.suspension is None and gang.ends_if_lost(spec.pods)
+        together = [founder] * spec.pods  # of one owner, as far as that is known
+        is_kept = gang.suspension is None and self.owners.give_up(gang, together)
         if self.settings.born_pods_given_back and is_kept:
             return None  # its pods could not be given back where it finds no place any more
         gang.birth = Birth(now + self.settings.born_seconds, starts_whole)

@@ -35,6 +35,7 @@ from app.state.effects import EmitEvent, Evict, EvictOutcome
 from app.state.gang.gang import Gang, Phase
 from app.state.gang.gangs import Gangs
 from app.state.gang.membership import Member
+from app.state.gang.owners import Owners
 from app.state.gang.reasons import Reason
 from app.state.isolation import confined
 from app.state.plan.planner import Planner
@@ -87,6 +88,7 @@ class GivingBack:
     suspended: Suspended
     outbox: Outbox
     reports: Reports
+    owners: Owners
     is_making_room: Callable[[GangKey], bool]
     """Whether others are evicted for the gang: it has a place soon."""
     given: Counter[str] = field(default_factory=Counter)
@@ -167,7 +169,7 @@ class GivingBack:
         found = self._place_elsewhere(gang) if self._is_first(gang, born) else None
         if found is None:
             return
-        if gang.suspension is None and gang.ends_if_lost(len(born)):
+        if gang.suspension is None and self.owners.give_up(gang, born):
             self.reports.not_given_back(gang, messages.not_given_back(gang.key))
             return
         its = born if gang.suspension is None else gang.membership.unbound

@@ -299,9 +299,9 @@ class Gang:
         return self._lifecycle.restarts_together
 
     @property
-    def ends_if_evicted(self) -> bool:
-        """Whether its owner would give up for good if all its running pods were evicted."""
-        return self.ends_if_lost(len(self.membership.bound))
+    def failures_left(self) -> int | None:
+        """How many more pods its owner may lose; None: any number, or it does not say."""
+        return self._lifecycle.failures_left
 
     @property
     def suspension(self) -> Suspension | None:
@@ -312,13 +312,14 @@ class Gang:
         """Whether its owner would give up for good if so many more of its pods were evicted.
 
         Lost pods that are still there count, but for as many as the owner has counted already.
+        What controls pods that its owner did not make is not asked: see `Owners`.
         """
         lifecycle = self._lifecycle
         if lifecycle.failures_left is None:
             return False
         others = 0
         if len(self.members) > len(self.running):  # else all of them run
-            others = sum(not (each.is_live or each.is_done) for each in self.members.values())
+            others = sum(each.is_lost for each in self.members.values())
         uncounted = max(0, others - lifecycle.failures_counted)
         return pods + uncounted > lifecycle.failures_left
 

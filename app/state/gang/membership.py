@@ -75,6 +75,11 @@ class Member:
         return self.pod.phase == "Succeeded" and not self.said.is_serving
 
     @property
+    def is_lost(self) -> bool:
+        """Whether the pod has failed, or ends, and is still there."""
+        return not (self.is_live or self.is_done)
+
+    @property
     def is_gated(self) -> bool:
         """Whether our gate keeps kube-scheduler from asking for the pod."""
         return corral.GATE in self.pod.gates

@@ -18,6 +18,7 @@ from app.kube.core.objects import PodRecord
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
 from app.state.gang.membership import Member
+from app.state.gang.owners import Owners
 from app.state.plan.planner import Planner
 from app.state.report import messages
 from app.state.report.reports import Reports
@@ -35,6 +36,7 @@ class Disruptions:
     planner: Planner
     plans: Plans
     reports: Reports
+    owners: Owners
 
     def follow(self, gang: Gang, member: Member, *, was_known: bool) -> None:
         """Take note of a member that ends, or is gone, for a pod of higher priority."""
@@ -57,7 +59,7 @@ class Disruptions:
         """End the gang that lost this pod, if it ends as a whole and its owner starts it again."""
         if not (preempted.said.ends_together or self.ends_whole(gang)):
             return
-        if gang.ends_if_evicted:
+        if self.owners.give_up(gang, gang.membership.bound):
             self.reports.not_evicted(gang)
             return
         self._lose_all(gang, messages.ends_whole(gang.key, preempted.pod), now)

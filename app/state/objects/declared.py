@@ -38,8 +38,6 @@ class Objects:
     inside: dict[GangKey, dict[str, None]] = field(default_factory=dict)
     suspended: dict[str, Suspension] = field(default_factory=dict)
     """By uid: workloads that Corral has suspended."""
-    _last_pods: dict[str, None] = field(default_factory=dict)
-    """Uids of controllers that give up with one pod more, unless their own owners go on."""
     _nests: bool = field(init=False)
     _known: dict[GangKey, Sequence[ObjectRecord]] = field(default_factory=dict)
     """What `of` has found of what others are inside: each of its pods that comes asks again."""
@@ -130,19 +128,6 @@ class Objects:
         """The uids of every object of a kind."""
         return [uid for uid, record in self.by_uid.items() if record.kind == kind]
 
-    def ending_with_a_pod(self) -> frozenset[str]:
-        """The uids of the controllers that give up for good when one more pod is evicted."""
-        known = self.by_uid
-        return frozenset(
-            uid
-            for uid in self._last_pods
-            if self.dialects.ends_with_a_pod(known[uid], self._owner_of(known[uid]))
-        )
-
-    def _owner_of(self, record: ObjectRecord) -> ObjectRecord | None:
-        owner = getattr(record, "owner", None)
-        return None if owner is None else self.by_uid.get(owner.uid)
-
     def put(self, record: ObjectRecord) -> Iterator[GangKey]:
         """Add or replace an object: the gangs that it concerns or did, none if nothing changed."""
         before = self.by_uid.get(record.uid)
@@ -152,9 +137,6 @@ class Objects:
             return  # most events of a Job are news of its status, which does not concern its gang
         if self.names_keys:
             self.kept_keys.put(record)
-        self._last_pods.pop(record.uid, None)
-        if self.dialects.ends_with_a_pod(record):
-            self._last_pods[record.uid] = None
         self.suspended.pop(record.uid, None)
         if found := self.dialects.suspended(record):
             self.suspended[record.uid] = found
@@ -179,7 +161,6 @@ class Objects:
         """Forget an object that is gone: the gangs that it concerned."""
         record = self.by_uid.pop(uid, None)
         self._known.clear()
-        self._last_pods.pop(uid, None)
         self.suspended.pop(uid, None)
         if self.names_keys:
             self.kept_keys.drop(uid)

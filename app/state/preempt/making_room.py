@@ -22,10 +22,10 @@ from app.state.cache.books import Books, Snapshot
 from app.state.effects import RoomAnswer, SeekRoom
 from app.state.gang.gang import Gang, Phase
 from app.state.gang.gangs import Gangs
+from app.state.gang.owners import Owners
 from app.state.gang.parts import Version
 from app.state.isolation import confined
 from app.state.objects.budgets import Budgets
-from app.state.objects.declared import Objects
 from app.state.plan.planner import Planner
 from app.state.pods.grants import Grants
 from app.state.pods.occupants import Occupants
@@ -90,7 +90,7 @@ class MakingRoom:
     settings: EngineSettings
     books: Books
     budgets: Budgets
-    objects: Objects
+    owners: Owners
     occupants: Occupants
     grants: Grants
     gangs: Gangs
@@ -258,7 +258,7 @@ class MakingRoom:
             self.settings.bare_victims,
             self.room_plans.left_alone.spared(now, newest),
             dict(self.books.held),
-            self.objects.ending_with_a_pod(),
+            self.owners.copy(),
         )
 
     def answered(self, key: GangKey, answer: RoomAnswer | None, seconds: float, now: float) -> None:
@@ -315,7 +315,7 @@ def _as_it_is(gang: Gang) -> RunningGang:
         gang.key,
         gang.membership.highest_priority,
         tuple(gang.running),
-        gang.ends_if_evicted,
+        gang.ends_if_lost(len(gang.membership.bound)),
         bool(gang.ending),
         tuple(gang.plan.nodes),
     )

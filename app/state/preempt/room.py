@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from app.dialects.spec import GangKey
@@ -46,11 +46,12 @@ class RoomRequest:
         lower = list(self.standing.units(self.priority, self.gang))
         units = [unit for unit in lower if not unit.is_left_alone]
         left_alone = sum(len(unit.uids) for unit in lower if unit.is_left_alone)
+        lasts = self.standing.lasts(units)
         none: RoomAnswer | None = None
         best: tuple[tuple[int, Loss], RoomAnswer] | None = None
         for search in self.searches:
             capacity = _once_ended(search, self.standing, ending)
-            table = Table(capacity, self.standing.victims(units, capacity))
+            table = Table(capacity, self.standing.victims(units, capacity, lasts), lasts)
             found = victims(
                 search.tree,
                 capacity,
@@ -64,7 +65,7 @@ class RoomRequest:
                 gone = [units[int(key)] for key in found.keys]
                 cost = (found.priority if gone else LOWEST, found.loss)
                 if best is None or cost < best[0]:
-                    answer = replace(self._found(search, found, gone), ending=len(ending))
+                    answer = replace(self._found(search, found, gone, lasts), ending=len(ending))
                     best = cost, answer
             none = none or (_none(found, units) if isinstance(found, NoVictims) else None)
         if best is not None:
@@ -72,9 +73,16 @@ class RoomRequest:
         assert none is not None  # there is at least one topology
         return replace(none, left_alone=left_alone)
 
-    def _found(self, search: SearchRequest, found: Victims, gone: Sequence[Unit]) -> RoomAnswer:
+    def _found(
+        self,
+        search: SearchRequest,
+        found: Victims,
+        gone: Sequence[Unit],
+        lasts: Mapping[str, int],
+    ) -> RoomAnswer:
         standing, name = self.standing, self.standing.name
         first = sorted(gone, key=lambda unit: (-unit.priority, -len(unit.uids), name(unit)))
+        ends = standing.ending_for_good(first, lasts)
         pods = sum(len(unit.uids) for unit in gone)
         answer = RoomAnswer(
             True,
@@ -84,7 +92,7 @@ class RoomRequest:
             sum(unit.gang is not None for unit in gone),
             pods,
             is_cut_short=not found.is_proven,
-            ends_for_good=sum(unit.ends_for_good for unit in gone),
+            ends_for_good=sum(ends),
         )
         if self.most_pods is None or pods > self.most_pods:
             return answer
@@ -94,9 +102,9 @@ class RoomRequest:
                 tuple(unit.uids),
                 unit.gang,
                 is_protected=standing.is_protected(unit),
-                ends_for_good=unit.ends_for_good,
+                ends_for_good=ends_for_good,
             )
-            for unit in first
+            for unit, ends_for_good in zip(first, ends, strict=True)
         )
         return replace(answer, victims=tuple(victims), places=_places(search, found.placement))
 

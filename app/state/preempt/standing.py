@@ -26,6 +26,7 @@ from app.kube.core.objects import Amounts
 from app.kube.core.turns import turn
 from app.state.cache.books import Booking, bounded
 from app.state.cache.counting import Vector
+from app.state.gang.owners import Owners
 from app.state.objects.budgets import BudgetView
 from app.state.pods.occupants import SYSTEM_PRIORITY, Occupant
 from topology.model.capacity import Capacity
@@ -44,7 +45,7 @@ class Unit(msgspec.Struct, frozen=True, gc=False):
     """In the order of the pods' names."""
     gang: GangKey | None = None
     ends_for_good: bool = False
-    """Its owner would give up if all of them were evicted."""
+    """Its owner would give up if all of them were evicted, as its gang's own object says."""
     planned: Sequence[str] = ()
     """Uids that places are held for, which end with these."""
     is_left_alone: bool = False
@@ -116,19 +117,22 @@ class Standing:
     """Pods without a controller may go."""
     spared: Spared = NONE_SPARED
     held: Mapping[str, Booking] = field(default_factory=dict)
-    brittle: frozenset[str] = frozenset()
-    """Uids of controllers that give up for good when one more of their pods is evicted."""
+    owners: Owners | None = None
+    """The controllers of these pods; None: none of them ever gives up."""
     _vectors: dict[Amounts, Vector] = field(default_factory=dict)
 
     def ending(self) -> Iterator[Booking]:
         """What is taken by pods that count as gone."""
-        evicted = self.going.union(*(gang.uids for gang in self.gangs if gang.is_ending))
+        evicted = self._evicted()
         for uid, booking in self.bound.items():
             turn()
             if uid in self.spared.stuck:
                 continue
             if uid in evicted or self._is_terminating(uid):
                 yield booking
+
+    def _evicted(self) -> frozenset[str]:
+        return self.going.union(*(gang.uids for gang in self.gangs if gang.is_ending))
 
     def counted(self, request: Amounts, rows: int) -> Vector:
         """What a pod that is bound is counted with in books of so many resources."""
@@ -161,8 +165,47 @@ class Standing:
                 continue
             if uid in self.bound and uid not in self.going and self._may_go(occupant):
                 alone = self._is_left_alone((uid,), occupant.owner)
-                ends = occupant.owner in self.brittle
-                yield Unit(occupant.priority, (uid,), ends_for_good=ends, is_left_alone=alone)
+                yield Unit(occupant.priority, (uid,), is_left_alone=alone)
+
+    # -- owners that give up -------------------------------------------------------------------
+
+    def lasts(self, units: Iterable[Unit]) -> dict[str, int]:
+        """By owner that would give up if all of these went: how many pods it may lose."""
+        owners, wanted = self.owners, Counter[str]()
+        if owners is None:
+            return {}
+        for unit in units:
+            wanted.update(self._owned(unit))
+        bounded = [uid for uid in wanted if owners.limit(uid) is not None]
+        ending = self._ending_by_owner() if bounded else Counter()
+        lefts = {uid: owners.left(uid, ending[uid]) for uid in bounded}
+        return {uid: left for uid, left in lefts.items() if left is not None and wanted[uid] > left}
+
+    def ending_for_good(self, gone: Sequence[Unit], lasts: Mapping[str, int]) -> list[bool]:
+        """Of each unit, whether an owner of its pods gives up when all of these go."""
+        lost = Counter[str]()
+        for unit in gone:
+            lost.update(self._owned(unit))
+        over = {uid for uid, left in lasts.items() if lost[uid] > left}
+        return [unit.ends_for_good or not over.isdisjoint(self._owned(unit)) for unit in gone]
+
+    def _owned(self, unit: Unit) -> Counter[str]:
+        """How many pods of a unit each controller has; none where the gang's own object says."""
+        if unit.ends_for_good:
+            return Counter()
+        return Counter(owner for uid in unit.uids if (owner := self.occupants[uid].owner))
+
+    def _counted(self, unit: Unit, lasts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+        owned = self._owned(unit).items() if lasts else ()
+        return tuple((uid, pods) for uid, pods in owned if uid in lasts)
+
+    def _ending_by_owner(self) -> Counter[str]:
+        evicted = self._evicted()
+        return Counter(
+            occupant.owner
+            for uid, occupant in self.occupants.items()
+            if occupant.is_terminating or uid in evicted
+        )
 
     def _is_left_alone(self, uids: Sequence[str], whose: GangKey | str) -> bool:
         """Whether these pods of a gang, or of a controller, do not go for now."""
@@ -182,8 +225,13 @@ class Standing:
         (uid,) = unit.uids
         return f"pod {self.occupants[uid].namespace}/{self.names[uid]}"
 
-    def victims(self, units: Iterable[Unit], capacity: Capacity) -> list[Victim]:
-        """The units on the nodes of these books; the key of each is its number."""
+    def victims(
+        self, units: Iterable[Unit], capacity: Capacity, lasts: Mapping[str, int]
+    ) -> list[Victim]:
+        """The units on the nodes of these books; the key of each is its number.
+
+        `lasts`: of the owners whose pods are counted together, how many each may lose.
+        """
         slot_of, occupants = capacity.tree.slot_of, self.occupants
         counted = partial(self.counted, rows=len(capacity.allocatable))
         began = {each: seconds_of(each) for each in {one.created for one in occupants.values()}}
@@ -200,11 +248,13 @@ class Standing:
                 slot = slot_of.get(booking.node)
                 if slot is not None:
                     one = (slot, vectors.get(booking.request) or counted(booking.request))
-                    work = steps[occupants[uid].created]
+                    occupant = occupants[uid]
+                    owned = ((occupant.owner, 1),) if occupant.owner in lasts else ()
                     found.append(
                         Victim(
                             str(number), (one,), unit.priority, unit.gang is not None,
-                            unit.ends_for_good, work,
+                            unit.ends_for_good, steps[occupant.created],
+                            counted=() if unit.ends_for_good else owned,
                         )
                     )  # fmt: skip
                 continue
@@ -231,6 +281,7 @@ class Standing:
                     held=len(pods) - bound,
                     lost_work=sum([steps[occupants[uid].created] for uid in unit.uids]),
                     protected=self._protected(unit.uids) if self.budgets.budgets else (),
+                    counted=self._counted(unit, lasts),
                 )
                 found.append(victim)
         return found

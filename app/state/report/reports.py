@@ -30,6 +30,7 @@ from app.state.gang import minimum
 from app.state.gang.gang import PLANNABLE, Gang, Phase
 from app.state.gang.lost_nodes import lacks_lost_pods
 from app.state.gang.membership import Member
+from app.state.gang.owners import Owners
 from app.state.gang.parts import Attempt
 from app.state.gang.reasons import Reason
 from app.state.plan.verdict import CLAIMS_NOT_COUNTED, NoPlan
@@ -89,6 +90,7 @@ class Reports:
     outbox: Outbox
     requeues: Requeues
     statuses: Statuses
+    owners: Owners
     lost: LostWrites = field(default_factory=LostWrites)
     decisions: Decisions = field(default_factory=Decisions)
     _gathering: dict[GangKey, float] = field(default_factory=dict)  # since when, until reported
@@ -416,7 +418,7 @@ class Reports:
         gang.reporting.evicted_at = now
         self._evicting.pop(gang.key, None)
         self._evicting[gang.key] = sentence
-        if gang.ends_if_evicted:
+        if self.owners.give_up(gang, gang.membership.bound):
             self.not_evicted(gang)
             return
         self.decisions.note(gang.key, "evicted", now, sentence)

@@ -32,6 +32,7 @@ from topology.victims.victim import NoVictims, Victim, Victims, loss_of
 
 GPUS, CPUS = 4, 16
 BUDGETS = ("web", "db")
+OWNERS = ("job", "other")
 
 
 @dataclass(frozen=True)
@@ -41,10 +42,11 @@ class Case:
     gang: Gang
     candidates: Sequence[Victim]
     allowed: Mapping[str, int]
+    lasts: Mapping[str, int]
 
     @property
     def table(self) -> Table:
-        return Table(self.capacity, self.candidates)
+        return Table(self.capacity, self.candidates, self.lasts)
 
     def answer(self, visits: int = VISITS) -> Victims | NoVictims:
         return victims(
@@ -65,7 +67,13 @@ class Case:
 
     def price(self, ones: Sequence[int]) -> tuple[int, ...]:
         chosen = [self.candidates[one] for one in ones]
-        return (max((one.rank for one in chosen), default=-1), *loss_of(chosen))
+        ends, *rest = loss_of(chosen)
+        failed = dict.fromkeys(OWNERS, 0)
+        for one in chosen:
+            for owner, pods in one.counted:
+                failed[owner] += pods
+        ends += sum(pods > self.lasts.get(owner, pods) for owner, pods in failed.items())
+        return (max((one.rank for one in chosen), default=-1), ends, *rest)
 
     def cheapest_in_domains(self) -> tuple[int, ...] | None:
         """The same for pods of one kind that need one rack, from all sets of those in each rack."""
@@ -127,7 +135,8 @@ def hard_case(chance: random.Random) -> Case:
     gang = Gang(
         "g", Group("g", (PodSet("w", chance.randint(2, 6), request, constraint=constraint),))
     )
-    return Case(tree, capacity, gang, candidates, dict.fromkeys(BUDGETS, 4))
+    lasts = {"job": 3, "other": chance.randint(0, 2)}
+    return Case(tree, capacity, gang, candidates, dict.fromkeys(BUDGETS, 4), lasts)
 
 
 def _in_racks(chance: random.Random, capacity: Capacity, key: str) -> Victim:
@@ -146,6 +155,7 @@ def _in_racks(chance: random.Random, capacity: Capacity, key: str) -> Victim:
         ends_for_good=chance.random() < 0.1,
         lost_work=len(pods) * chance.randint(0, 3),
         protected=((chance.choice(BUDGETS), len(pods)),) if chance.random() < 0.1 else (),
+        counted=((chance.choice(OWNERS), len(pods)),) if chance.random() < 0.2 else (),
     )
 
 
@@ -171,8 +181,9 @@ def random_case(chance: random.Random, *, most: int, is_plain: bool | None = Non
         if chance.random() < 0.3:
             _take(capacity, slot, (1, 0, chance.randint(1, 6)))
     allowed = {budget: chance.randint(0, 3) for budget in BUDGETS if chance.random() < 0.8}
+    lasts = {owner: chance.randint(0, 3) for owner in OWNERS if chance.random() < 0.8}
     is_plain = chance.random() < 0.6 if is_plain is None else is_plain
-    return Case(tree, capacity, _gang(chance, is_plain), candidates, allowed)
+    return Case(tree, capacity, _gang(chance, is_plain), candidates, allowed, lasts)
 
 
 def _victim(chance: random.Random, capacity: Capacity, key: str) -> Victim:
@@ -193,6 +204,7 @@ def _victim(chance: random.Random, capacity: Capacity, key: str) -> Victim:
         ends_for_good=chance.random() < 0.15,
         lost_work=len(pods) * chance.randint(0, 3),
         protected=protected,
+        counted=((chance.choice(OWNERS), len(pods)),) if chance.random() < 0.25 else (),
     )
 
 

@@ -45,6 +45,7 @@ class Cluster:
             self.capacity.set_node(slot, (110, GPUS, CPUS), is_open=True)
         self.candidates: list[Victim] = []
         self.allowed: dict[str, int] = {}
+        self.lasts: dict[str, int] = {}
 
     def runs(
         self,
@@ -55,6 +56,7 @@ class Cluster:
         ends_for_good: bool = False,
         lost_work: int = 0,
         protected: str = "",
+        owner: str = "",
     ) -> None:
         """A pod, or a gang with a pod on each of these nodes."""
         slots = [self.tree.slot_of[node] for node in nodes]
@@ -69,6 +71,7 @@ class Cluster:
                 ends_for_good=ends_for_good,
                 lost_work=lost_work,
                 protected=((protected, len(nodes)),) if protected else (),
+                counted=((owner, len(nodes)),) if owner else (),
             )
         )
 
@@ -84,7 +87,7 @@ class Cluster:
     ) -> Victims | NoVictims:
         needs = Constraint(required=RACK) if constraint is None else constraint
         gang = Gang("t", Group("t", (PodSet("w", pods, request, constraint=needs),)))
-        table = Table(self.capacity, self.candidates)
+        table = Table(self.capacity, self.candidates, self.lasts)
         return victims(
             self.tree, self.capacity, gang, {}, table, self.allowed, Options(), visits=visits
         )
@@ -325,3 +328,55 @@ def test_work_is_added_up_along_the_way() -> None:
     assert who(answer) == {"p01", "p03"}
     assert isinstance(answer, Victims)
     assert answer.loss == Loss(0, 0, 2, 3)
+
+
+# -- owners that give up ---------------------------------------------------------------------------
+
+
+def test_of_two_pods_whose_owner_may_lose_one_no_more_than_one_goes() -> None:
+    """In the first rack are two pods of one Job, in the second one of it and a gang."""
+    cluster = Cluster(2, 3)
+    cluster.runs("a0", "n00", owner="job")
+    cluster.runs("a1", "n01", owner="job")
+    cluster.runs("a2", "n10", owner="job")
+    cluster.runs("gang", "n11", "n12")
+    cluster.lasts["job"] = 1
+    answer = cluster.asked(2)
+    assert who(answer) == {"gang"}
+    assert isinstance(answer, Victims)
+    assert answer.loss == Loss(0, 1, 2, 0)
+    cluster.lasts["job"] = 2
+    assert who(cluster.asked(2)) == {"a0", "a1"}
+
+
+def test_where_none_else_may_go_it_is_counted_how_many_owners_give_up() -> None:
+    cluster = Cluster(3, 3)
+    for at in range(3):
+        cluster.runs(f"a{at}", f"n0{at}", owner="job")
+        cluster.runs(f"b{at}", f"n1{at}", owner=f"job-{at}")
+        cluster.lasts[f"job-{at}"] = 0
+    cluster.lasts["job"] = 2
+    answer = cluster.asked(3)
+    assert who(answer) == {"a0", "a1", "a2"}
+    assert isinstance(answer, Victims)
+    assert (answer.loss, answer.is_proven) == (Loss(1, 0, 3, 0), True)
+
+
+def test_a_gang_of_pods_of_several_owners_ends_none_that_lasts() -> None:
+    """As a group of pods of two Jobs, of which the one has another pod there."""
+    cluster = Cluster(3, 3)
+    cluster.runs("group", "n00", "n01", owner="job")
+    cluster.runs("other", "n02", owner="job")
+    cluster.runs("gang", "n10", "n11", "n12")
+    cluster.lasts["job"] = 2
+    assert who(cluster.asked(3)) == {"gang"}
+    assert who(cluster.asked(2)) == {"group"}
+
+
+def test_an_owner_of_which_no_number_is_known_lasts() -> None:
+    cluster = Cluster(2)
+    cluster.runs("a0", "n00", owner="job")
+    cluster.runs("a1", "n01", owner="job")
+    answer = cluster.asked(2)
+    assert isinstance(answer, Victims)
+    assert answer.loss == Loss(0, 0, 2, 0)

@@ -241,6 +241,13 @@ def test_a_job_that_would_give_up_is_not_born_in_place():
     assert world.held == {}
 
 
+@pytest.mark.parametrize(("left", "is_born"), [(4, True), (3, False)])
+def test_a_group_is_not_born_in_place_if_the_job_that_made_its_pods_would_give_up(left, is_born):
+    said = msgspec.structs.replace(job("j", 4), failures_left=left)
+    pods = [msgspec.structs.replace(each, owner=job_owner("j")) for each in members("g", 4)]
+    assert (nursery(rack(0), [said]).asked(pods[0]) is not None) is is_born
+
+
 def test_a_job_that_would_give_up_is_born_where_its_pods_are_not_given_back_anyway():
     jobs, pods = train_of(3)
     assert nursery(rack(0), jobs, born_pods_given_back=False).asked(pods[0]) is not None

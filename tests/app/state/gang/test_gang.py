@@ -120,7 +120,7 @@ def test_an_owner_gives_up_if_more_pods_are_evicted_than_may_fail(
         running={each.pod.uid for each in bound},
         membership=MembershipStatus(bound=bound, spec=spec),
     )
-    assert gang.ends_if_evicted is ends
+    assert gang.ends_if_lost(len(bound)) is ends
 
 
 def member(number, phase):

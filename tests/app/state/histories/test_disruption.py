@@ -13,7 +13,7 @@ from app.state.effects import EmitEvent, Evict
 from app.state.filter_result import Pinned, Rejected
 from tests.app.state.preemptor import Preemptors, hp, rack, running
 from tests.app.state.world import World, members
-from tests.records import RACK, REQUIRED, group, job, job_pods, pod
+from tests.records import RACK, REQUIRED, group, job, job_owner, job_pods, pod
 
 DISRUPTION = "corral.dev/disruption"
 
@@ -176,6 +176,19 @@ def test_a_job_that_would_fail_for_good_keeps_the_rest_and_is_told():
     told = [each.reason for each in world.told(EmitEvent)]
     assert told.count("GangNotEvicted") == 1
     assert len(world.gang("train").running) == 7
+
+
+@pytest.mark.parametrize(("left", "gone"), [(7, 7), (6, 0), (None, 7)])
+def test_a_group_keeps_the_rest_if_the_job_that_made_its_pods_would_fail(left, gone):
+    """By annotations it is a gang of its own; the Job says nothing of it."""
+    said = replace(job("j", 8), failures_left=left)
+    pods = [replace(each, owner=job_owner("j")) for each in gang_of("g", 8, "all")]
+    world = World(rack(), pods, [said])
+    assert len(world.schedule(*pods)) == 8
+    preempted(world)
+    assert len(evicted(world)) == gone
+    told = [each.reason for each in world.told(EmitEvent)]
+    assert told.count("GangNotEvicted") == (not gone)
 
 
 @pytest.mark.parametrize("is_gone", [False, True])

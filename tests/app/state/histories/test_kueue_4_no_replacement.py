@@ -26,7 +26,7 @@ from tests.app.state.failures import (
     where,
 )
 from tests.app.state.world import World, four_racks, members, racks
-from tests.records import RACK, REQUIRED, group, job, job_pods, node, pod
+from tests.records import RACK, REQUIRED, group, job, job_owner, job_pods, node, pod
 
 # -- no replacement --------------------------------------------------------------------------------
 
@@ -290,6 +290,24 @@ def test_a_job_that_would_fail_for_good_is_not_evicted_and_its_owner_is_told(lef
         world.tick(61.0)
         world.tick(61.0)
         assert {effect.name for effect in world.told(Evict)} == {"train-0", "train-2", "train-3"}
+
+
+@pytest.mark.parametrize(("left", "is_evicted"), [(None, True), (3, True), (2, False)])
+def test_a_group_is_not_evicted_if_the_job_that_made_its_pods_would_fail(left, is_evicted):
+    said = msgspec.structs.replace(job("j", 4), failures_left=left)
+    owner = job_owner("j")
+    pods = [msgspec.structs.replace(each, owner=owner) for each in members("g", 4)]
+    world = World(four_racks(), pods, [said], fail_fast=True)
+    assert len(world.schedule(*pods)) == 4
+    lost = world.pods["uid-g1"]
+    remove(world, lost.node)
+    world.delete(lost)
+    world.put(msgspec.structs.replace(lost, name="again", uid="uid-again", node=""))
+    for _ in range(200):
+        world.tick(1.0)
+    assert bool(world.told(Evict)) is is_evicted
+    refused = [each for each in world.told(EmitEvent) if each.reason == "GangNotEvicted"]
+    assert len(refused) == (not is_evicted)
 
 
 @pytest.mark.parametrize("end", [{"is_terminating": True}, {"phase": "Failed"}], ids=str)

@@ -318,6 +318,65 @@ def test_where_no_others_are_left_it_is_said_that_their_jobs_would_fail():
     assert said[1].endswith("; the owners of 4 pods would count them as failed and give up")
 
 
+def of_one_job(failures_left, *, failures=0, pods=4):
+    """A Job without a gang, and its pods on the nodes of the first rack."""
+    said = replace(job("j", pods), failures_left=failures_left, failures=failures)
+    owner = job_owner("j")
+    return said, [replace(single(f"j-{at}", N1[at]), owner=owner) for at in range(pods)]
+
+
+@pytest.mark.parametrize(("failures_left", "is_last"), [(4, False), (3, True), (1, True)])
+def test_the_pods_of_one_job_are_counted_together(failures_left, is_last):
+    owner, pods = of_one_job(failures_left)
+    world = Operated(two_racks(), [*pods, *gang("b", *N2)], jobs=[owner])
+    singles = [f"pod default/j-{at}" for at in range(4)]
+    assert names(world.answers[0]) == (["gang default/b"] if is_last else singles)
+
+
+def test_where_the_pods_of_one_job_must_go_it_is_said_of_all_that_it_would_fail():
+    owner, pods = of_one_job(3)
+    world = Operated(rack(1, 4), pods, jobs=[owner])
+    (said,) = world.said
+    assert said[1].endswith("; the owners of 4 pods would count them as failed and give up")
+
+
+@pytest.mark.parametrize(("failures", "is_last"), [(0, True), (1, False)])
+def test_a_pod_that_ends_already_counts_until_its_job_has_counted_it(failures, is_last):
+    """Three run, of which the Job may lose three."""
+    owner, pods = of_one_job(3, failures=failures)
+    pods[0] = replace(pods[0], is_terminating=True)
+    world = Operated(two_racks(), [*pods, *gang("b", *N2)], jobs=[owner])
+    singles = [f"pod default/j-{at}" for at in (1, 2, 3)]
+    assert names(world.answers[0]) == (["gang default/b"] if is_last else singles)
+
+
+def in_a_group(name, nodes, *owners):
+    """A pod group of these nodes, whose pods these Jobs have made in turn."""
+    pods = [
+        replace(each, owner=job_owner(owners[at % len(owners)]))
+        for at, each in enumerate(gang(name, *nodes))
+    ]
+    return pods
+
+
+@pytest.mark.parametrize(
+    ("lefts", "is_last"),
+    [
+        pytest.param((4,), False, id="one_job_that_lasts"),
+        pytest.param((3,), True, id="one_job_that_does_not"),
+        pytest.param((2, 2), False, id="two_that_last"),
+        pytest.param((2, 1), True, id="two_of_which_one_does_not"),
+        pytest.param((None,), False, id="one_of_which_any_number_may_fail"),
+    ],
+)
+def test_a_pod_group_goes_last_if_the_job_of_its_pods_would_fail(lefts, is_last):
+    """Of two gangs that are alike otherwise, `a` goes first by its name."""
+    jobs = [replace(job(f"j{at}", 4), failures_left=left) for at, left in enumerate(lefts)]
+    running = in_a_group("a", N1, *(each.name for each in jobs))
+    world = Operated(two_racks(), [*running, *gang("b", *N2)], jobs=jobs)
+    assert names(world.answers[0]) == ["gang default/b" if is_last else "gang default/a"]
+
+
 # -- disruption budgets ----------------------------------------------------------------------------
 
 
