@@ -22,7 +22,7 @@ from app.kube.watch.events import Listed
 from app.metrics import ROOM_RESULTS, Metrics
 from app.state.effects import Annotate, EmitEvent, Evict, SeekRoom, TryEviction
 from app.state.filter_result import Passed
-from app.state.preempt.room_plan import Result
+from app.state.preempt.room_plan import Result, Stage
 from app.state.preempt.room_plans import DRAIN_SECONDS, SEND_SECONDS, SETTLE_SECONDS
 from app.state.report import messages
 from app.state.settings import EngineSettings
@@ -365,6 +365,50 @@ def test_where_some_were_not_evicted_yet_the_gang_asks_at_once_and_the_same_go()
     world.let_go()
     world.run(2.0)
     assert set(placed(world).values()) == set(N1)
+
+
+def test_where_the_api_server_had_not_answered_yet_the_gang_asks_again_and_the_same_go():
+    """Nothing is kept, and nothing noted, of a place for which it is only asked about pods."""
+    world = Evicting(two_racks(), [*gang("a", *N1[:2]), *gang("b", *N2)], silent=True)
+    assert world.plan.stage is Stage.CHECKING
+    assert sorted(each.name for each in world.told(TryEviction)) == ["a0", "a1"]
+    world.restart()
+    world.silent, world._heard = False, len(world.effects)
+    assert world.engine.room_plans.of == {}
+    assert notes(world) == []
+    assert world.filter(pod("low")) == Passed(frozenset())
+    world.run(1.0)
+    assert world.evicted == []
+    world.run(12.0)
+    assert world.evicted == ["a0", "a1"]
+    world.let_go()
+    world.run(2.0)
+    assert set(placed(world).values()) == set(N1)
+
+
+def test_an_answer_for_the_corral_before_changes_nothing():
+    world = Evicting(two_racks(), [*gang("a", *N1[:2]), *gang("b", *N2)], silent=True)
+    asked = world.told(TryEviction)
+    world.restart()
+    for each in asked:
+        world._take(world.inputs.eviction_tried(each.uid, "done", world.now))
+    assert world.engine.room_plans.of == {}
+    assert world.evicted == []
+
+
+def test_how_often_a_gang_went_is_counted_anew_after_a_restart():
+    """No object says it: events are not read, and its pods are gone."""
+    world = Evicting(rack(1, 4), gang("a", *N1), preempted_at_most=1)
+    world.let_go()
+    world.delete(*train())
+    world.put(*[replace(each, uid=f"{each.uid}-2") for each in gang("a", *N1)])
+    world.put(*[replace(each, uid=f"{each.uid}-2") for each in train()])
+    world.run(40.0)
+    assert len(world.evicted) == 4
+    world.restart()
+    world._heard = len(world.effects)
+    world.run(40.0)
+    assert len(world.evicted) == 8
 
 
 def test_what_is_kept_is_noted_on_two_pods_once_and_no_longer_than_it_is_kept():
