@@ -31,6 +31,7 @@ from app.admission.review import request_of
 from app.admission.routes import MOST_CHANGED_BYTES, MOST_CHECKED_BYTES, Desk, mutated, validated
 from app.admission.scope import Scope
 from app.dialects import corral
+from app.dialects.provisioning import keys as provisioning
 from app.dialects.registry import DIALECTS
 from app.errors import DecodeError
 from app.extender import models
@@ -60,7 +61,7 @@ DEFAULTS = {
     "terminationMessagePolicy": "File",
     "imagePullPolicy": "Always",
 }
-EVERY = DIALECTS.configured(EngineOptions(native_pod_groups="on"))
+EVERY = DIALECTS.configured(EngineOptions(native_pod_groups="on", provisioning_class="a"))
 DECODERS = {each.kind: each.decode for each in EVERY.resources()}
 OF_ADMINISTRATORS = (
     "HyperNode",
@@ -286,6 +287,7 @@ def workloads() -> Iterator[tuple[str, str, bytes]]:
     yield from of_volcano()
     yield from of_kai()
     yield from of_native()
+    yield from of_provisioning()
     yield from of_grove()
     yield from of_administrators()
 
@@ -365,12 +367,52 @@ def of_kai() -> Iterator[tuple[str, str, bytes]]:
 
 
 def of_native() -> Iterator[tuple[str, str, bytes]]:
-    """The same of native PodGroups, as an API server would send them that checked nothing."""
-    kind, named = "PodGroup.scheduling.k8s.io", {"name": "a", "namespace": "b"}
+    """The same of native PodGroups and what is around them, as if no API server had checked it."""
+    named = {"name": "a", "namespace": "b"}
     keys = {"schedulingConstraints": {"topology": as_many(lambda at: {"key": "a"})}}
-    yield kind, "keys", written({"metadata": named, "spec": keys})
     conditions = {"conditions": as_many(lambda at: {"type": "a"})}
-    yield kind, "conditions", written({"metadata": named, "spec": {}, "status": conditions})
+    for kind in ("PodGroup.scheduling.k8s.io", "CompositePodGroup"):
+        yield kind, "conditions", written({"metadata": named, "spec": {}, "status": conditions})
+        yield kind, "keys", written({"metadata": named, "spec": keys})
+    gang = {"schedulingPolicy": {"gang": {"minGroupCount": 2}}}
+    parent = {**gang, "parentCompositePodGroupName": "p" * STORED}
+    yield (
+        "CompositePodGroup",
+        "a parent's name of 1.5 MB",
+        written({"metadata": named, "spec": parent}),
+    )
+
+
+def of_provisioning() -> Iterator[tuple[str, str, bytes]]:
+    """Requests for nodes, and templates, that are named as ours are; of others less is read."""
+    uid = "0123456789abcdef"
+    labels = {provisioning.GANG_UID: uid}
+    named: Json = {"name": provisioning.request_name(uid, 1), "namespace": "b", "labels": labels}
+    kind = provisioning.KIND
+    for pod_sets in (512, 20_000):
+        sets = [{"count": 1, "podTemplateRef": {"name": f"t{at}"}} for at in range(pod_sets)]
+        spec = {"provisioningClassName": "a", "podSets": sets}
+        yield kind, f"{pod_sets} pod sets", written({"metadata": named, "spec": spec})
+    details = {"provisioningClassDetails": mapping(lambda at: f"d{at}")}
+    yield kind, "details", written({"metadata": named, "spec": {}, "status": details})
+    for each in ({"type": "Accepted", "status": "True"}, {"type": "Failed", "message": "m" * 900}):
+        conditions = {"conditions": as_many(lambda at, each=each: each)}  # type: ignore[misc]
+        name = f"conditions, {each['type']}"
+        yield kind, name, written({"metadata": named, "spec": {}, "status": conditions})
+    template = {
+        "name": provisioning.template_name(named["name"], 0),
+        "namespace": "b",
+        "labels": labels,
+    }
+    owner = {"apiVersion": "v1", "kind": kind, "name": "a", "uid": "u"}
+    owned = {**template, "ownerReferences": as_many(lambda at: owner)}
+    yield provisioning.TEMPLATE_KIND, "owner references", written({"metadata": owned})
+    many = {"spec": {"containers": containers(STORED, lambda at: {"cpu": f"{at}m"})}}
+    yield (
+        provisioning.TEMPLATE_KIND,
+        "containers",
+        written({"metadata": template, "template": many}),
+    )
 
 
 def of_grove() -> Iterator[tuple[str, str, bytes]]:

@@ -58,3 +58,18 @@ def test_workloads_are_read_or_refused_for_their_size():
     assert {sentence for sentence in told.values() if "not read" not in sentence} == {""}
     assert told["Job", "10,000 containers"] == ""
     assert "metadata.labels" in told["Job", "labels"]
+
+
+def test_every_kind_that_is_read_has_its_largest_object():
+    """Pods and nodes have cases of their own; Kubeflow's other jobs are read as PyTorchJobs are."""
+    measured = {kind for kind, _, _ in workloads()}
+    alike = {"XGBoostJob", "TFJob", "PaddleJob", "JAXJob"}
+    assert measured == DECODERS.keys() - {"Pod", "Node", *alike}
+
+
+@pytest.mark.slow
+def test_requests_for_nodes_are_read_as_ours():
+    """Of others hardly anything is."""
+    for kind, name, raw in workloads():
+        if kind in ("ProvisioningRequest", "PodTemplate") and not _refusal(kind, raw):
+            assert DECODERS[kind](raw).gang_uid, name
