@@ -1,6 +1,7 @@
 """What a tenant can create who may create pods in his own namespace, and nothing else.
 
-Each attack is some pods, as small as they can be; reference/reliability.md, sections 2 and 5.
+Each attack is some pods, as small as they can be; reference/reliability.md, sections 2 and 5. Pods
+without a gate are few: kube-scheduler looks at one after the other, whoever made them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from itertools import chain
 
 from tests.cluster import GPU, HOSTNAME, RACK, Objects, pod
 from tests.tenants import LOUD, half_gangs
-from tests.workloads import GROUP, TOTAL, asking, members
+from tests.workloads import GROUP, TOTAL, asking, behind_gate, members
 
 KUEUE = "kueue.x-k8s.io/"
 SETS = KUEUE + "pod-group-sets"
@@ -98,6 +99,77 @@ def starving() -> Objects:
     return pods
 
 
+def born_anywhere() -> Objects:
+    """Gangs that say they were born in place: each pod may go to one node that is not there."""
+    made: Objects = []
+    for at in range(10):
+        field = {"key": "metadata.name", "operator": "In", "values": [f"nowhere-{at}"]}
+        required = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+        affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+        said = asking(required=RACK) | {"corral.dev/born": "nodes"}
+        pods = members(f"born-{at}", 2, requests={GPU: 1}, annotations=said, affinity=affinity)
+        made.extend(in_namespace(LOUD, pods))
+    return made
+
+
+def of_no_group() -> Objects:
+    """Pods of PodGroups that are not there, in the words of four vocabularies."""
+    made: Objects = []
+    for at in range(10):
+        group = f"none-{at}"
+        made += [
+            pod(f"{group}-native", namespace=LOUD, schedulingGroup={"podGroupName": group}),
+            pod(
+                f"{group}-volcano",
+                namespace=LOUD,
+                annotations={"scheduling.k8s.io/group-name": group},
+            ),
+            pod(f"{group}-kai", namespace=LOUD, annotations={"pod-group-name": group}),
+            pod(f"{group}-grove", namespace=LOUD, labels={"grove.io/podgang": group}),
+        ]
+    return made
+
+
+def fragments() -> Objects:
+    """Pods of which each requests other parts of devices, and more than any node has."""
+    amounts = [{GPU: 2**40, f"example.com/part-{at}": at + 1} for at in range(100)]
+    return [
+        pod(f"part-{at}", namespace=LOUD, requests=each, nodeName=f"nowhere-{at}")
+        for at, each in enumerate(amounts)
+    ]
+
+
+def provisioning() -> Objects:
+    """Gangs that ask for nodes by as many classes, and consume requests that are not theirs."""
+    made: Objects = []
+    for at in range(100):
+        said = asking(required=RACK) | {
+            "corral.dev/provisioning-class": f"class-{at}.example.com",
+            "autoscaling.x-k8s.io/consume-provisioning-request": f"corral-{at:016x}-1",
+        }
+        pods = members(f"asks-{at}", 2, requests={GPU: 8}, annotations=said)
+        made.append(behind_gate(in_namespace(LOUD, pods)[0]))
+    return made
+
+
+def made_up_levels() -> Objects:
+    """Gangs that require levels and tiers no topology has."""
+    made: Objects = []
+    for at in range(100):
+        for level in (f"example.com/level-{at}", f"tier-{at}"):
+            name = level.replace("example.com/", "")
+            pods = members(name, 2, requests={GPU: 1}, annotations=asking(required=level))
+            made.extend(behind_gate(each) for each in in_namespace(LOUD, pods))
+    return made
+
+
+def in_namespace(namespace: str, pods: Objects) -> Objects:
+    """The same pods, there."""
+    for each in pods:
+        each["metadata"]["namespace"] = namespace
+    return pods
+
+
 ATTACKS: dict[str, Callable[[], Objects]] = {
     "YAML bombs": yaml_bombs,
     "a driver with 1,273 workers": lambda: driver(1_273),
@@ -108,6 +180,11 @@ ATTACKS: dict[str, Callable[[], Objects]] = {
     "20 affinities of 300 KiB": large_affinities,
     "a gang that starves": starving,
     "300 half gangs": lambda: half_gangs(300),
+    "10 gangs born nowhere": born_anywhere,
+    "40 pods of no PodGroup": of_no_group,
+    "100 parts of devices, on nodes that are not there": fragments,
+    "100 classes of requests for nodes": provisioning,
+    "200 made-up levels": made_up_levels,
 }
 
 
