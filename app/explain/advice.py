@@ -95,6 +95,13 @@ ADVICE: Mapping[Reason, Advice] = {
 
 NO_CHANGE_KNOWN = "free what is short, or add nodes"
 """Of a gang that does not fit, where no single change of it was found that lets it fit."""
+ANOTHER_ONE = "make one of the changes that would let it fit and create it again, or add nodes"
+"""Where such changes were found, and freeing something would not be enough."""
+NO_NODES = "add nodes"
+NO_LABELS = (
+    "give nodes the labels of the levels that it names: corral doctor says which nodes lack some"
+)
+"""Of one whose topology has no nodes, though the cluster has some."""
 NEVER_FITS = (
     "correct what its pods request or which nodes they may use, and create it again, or add nodes"
     " that take such pods"

@@ -14,7 +14,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from app.explain.advice import ADVICE, NEVER_FITS, NO_CHANGE_KNOWN
+from app.explain.advice import (
+    ADVICE,
+    ANOTHER_ONE,
+    NEVER_FITS,
+    NO_CHANGE_KNOWN,
+    NO_LABELS,
+    NO_NODES,
+)
 from app.explain.asking import Asking
 from app.explain.view import Best, Blocker, Excluded, Explanation, Relaxation, Shortage
 from app.kube.core.turns import turn
@@ -77,7 +84,9 @@ def answer(asking: Asking) -> Explanation:
 
 
 def _why_not(asking: Asking, told: Told, verdict: NoFit) -> dict[str, object]:
-    where, changes = _Where.of(told, verdict), tuple(_relaxations(asking, told))
+    where = _Where.of(told, verdict)
+    # Of no nodes it would be said that they are open and empty.
+    changes = tuple(_relaxations(asking, told)) if told.request.tree.nodes else ()
     return {
         "topology": told.topology,
         "finds_now": _finds_now(asking, told, verdict),
@@ -85,15 +94,22 @@ def _why_not(asking: Asking, told: Told, verdict: NoFit) -> dict[str, object]:
         "excluded": tuple(_excluded(asking, where)),
         "blockers": tuple(_blockers(asking, where)),
         "relaxations": changes,
-        "advice": _advice(asking.gang.reason, changes),
+        "advice": _advice(asking, told, changes),
     }
 
 
-def _advice(reason: Reason, changes: tuple[Relaxation, ...]) -> str:
+def _advice(asking: Asking, told: Told, changes: tuple[Relaxation, ...]) -> str:
     """What to do; changes that would let the gang fit are advised only if there are some."""
-    if reason is Reason.DOES_NOT_FIT and all(each.kind == NEVER for each in changes):
-        return NEVER_FITS if changes else NO_CHANGE_KNOWN
-    return ADVICE[reason].to_do
+    if asking.gang.reason is not Reason.DOES_NOT_FIT:
+        return ADVICE[asking.gang.reason].to_do
+    if not told.request.tree.nodes:
+        return NO_LABELS if asking.nodes else NO_NODES
+    if not changes:
+        return NO_CHANGE_KNOWN
+    kinds = {each.kind for each in changes}
+    if NEVER not in kinds:
+        return ADVICE[Reason.DOES_NOT_FIT].to_do
+    return ANOTHER_ONE if kinds - {NEVER} else NEVER_FITS
 
 
 def _finds_now(asking: Asking, told: Told, verdict: NoFit) -> str:

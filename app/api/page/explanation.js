@@ -8,13 +8,15 @@ const WAITS = ["gathering", "waiting", "repairing"];
 /** An explanation as a list of facts; what would help comes first, as a list of its own. */
 export function explained(explanation) {
   const { gang, best, blockers, excluded, relaxations, runs_on: runsOn, awaited, attempts } = explanation;
+  const changes = relaxations.filter(({ kind }) => kind !== "Never"), never = relaxations.filter(({ kind }) => kind === "Never");
   const waits = WAITS.includes(gang.phase);
   return [
     element("p", { class: waits ? "verdict waits" : "verdict" }, element("b", {}, gang.reason), ` ${gang.message}`),
-    relaxations.length ? element("section", { class: "helps" },
+    changes.length ? element("section", { class: "helps" },
       element("h4", {}, "What helps"),
-      element("ul", {}, relaxations.map((each) => element("li", {}, each.text)))) : "",
+      element("ul", {}, changes.map((each) => element("li", {}, each.text)))) : "",
     element("dl", { class: "facts" },
+      fact("Otherwise", never.map((each) => each.text)),
       explanation.fits_now ? fact("Fits now", once(gang.reason)) : [],
       fact("By now", explanation.finds_now),
       fact("Best place", best ? element("span", {}, place(best.domain || "all nodes together"), `: ${best.pods} of ${plural(best.needed, "pod")} fit`) : []),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 WAITS = ("gathering", "waiting", "repairing")
 NOT_FOUND = 404
 WIDTH = 12  # of the words in front
+NEVER = "Never"  # the kind of a relaxation that is none
 
 
 @reaching
@@ -97,7 +98,9 @@ def lines_of(explanation: dict[str, Any]) -> Iterator[str]:
     yield from _block("Needs nodes", _needs_nodes(gang.get("needs_nodes"), explanation["best"]))
     yield from _block("Taken by", map(_blocker, explanation["blockers"]))
     yield from _block("Excluded", map(_excluded, explanation["excluded"]))
-    yield from _block("What helps", (each["text"] for each in explanation["relaxations"]))
+    changes = explanation["relaxations"]
+    yield from _block("What helps", (each["text"] for each in changes if each["kind"] != NEVER))
+    yield from _block("Otherwise", (each["text"] for each in changes if each["kind"] == NEVER))
     yield from _block("Tried", map(_attempt, explanation.get("attempts", ())[1:]))
     if gang["phase"] in WAITS:
         yield _line("Next try", f"when {explanation['tries_again']}{_pause(explanation)}")

@@ -49,6 +49,7 @@ from app.state.plan.siblings import nodes_beside
 from app.state.plan.unfit import Unfit
 from app.state.plan.verdict import (
     CLAIMS_NOT_COUNTED,
+    NO_NODES,
     InvalidGang,
     NoPlan,
     Plan,
@@ -269,8 +270,12 @@ class Planner:
             except Exception as error:
                 self.on_fault(f"search for gang {gang.key}", error)
                 return NoPlan(SearchFailed(type(error).__name__))
-        if isinstance(found, NoPlan) and isinstance(found.why, NoFit) and gang.has_claims:
-            return replace(found, note=CLAIMS_NOT_COUNTED)
+        if isinstance(found, NoPlan) and isinstance(found.why, NoFit):
+            notes = (
+                "" if self.books.nodes else NO_NODES,
+                CLAIMS_NOT_COUNTED if gang.has_claims else "",
+            )
+            return replace(found, note="; ".join(filter(None, notes)))
         return found
 
     @contextmanager

@@ -13,6 +13,7 @@ from app.state.gang.reasons import Reason
 from topology.model.answer import NoFit
 
 NARROWED_APART = "its pods were narrowed to different nodes, which cannot serve it together"
+NO_NODES = "the cluster has no nodes"
 CLAIMS_NOT_COUNTED = "resource claims of its pods are not counted"
 
 
@@ -175,7 +176,7 @@ class NoPlan:
     def kind(self) -> str:
         """Equal for verdicts that differ only in numbers and in reasons why nodes are excluded."""
         if isinstance(self.why, NoFit):
-            return f"{self.why.level} {self.why.unit}"
+            return f"{self.why.level} {self.why.unit} {self.note}"
         return str(self.why)
 
 

@@ -101,6 +101,38 @@ def test_nodes_that_take_none_are_counted_by_reason_with_two_by_name() -> None:
     assert (number, examples) == (1, ("t0",))
 
 
+def test_a_cluster_without_nodes_is_said_to_have_none_and_only_nodes_are_advised() -> None:
+    world = World([])
+    world.put(*gang_of("g", 4))
+    said = explained(world)
+    assert said.gang.message.endswith(f"0 of 4 pods fit in one {RACK}; the cluster has no nodes")
+    assert (said.advice, said.relaxations) == ("add nodes", ())
+    world.put(*[node(f"b0/r0/n{at}") for at in range(3)])
+    world.tick(1.0)
+    assert "has no nodes" not in explained(world).gang.message
+    world.put(node("b0/r0/n3"))
+    world.tick()
+    assert len(world.gang().plan.nodes) == 4
+
+
+def test_nodes_without_labels_are_to_be_labelled() -> None:
+    world = World([node("u0"), node("u1")])
+    world.put(*gang_of("g", 2))
+    said = explained(world)
+    assert "without a label of every level 2" in said.gang.message
+    assert "labels" in said.advice
+    assert said.relaxations == ()
+
+
+def test_nothing_is_said_to_be_freed_for_a_gang_that_would_not_fit_if_everything_were() -> None:
+    world = World(four_racks())
+    world.put(*gang_of("g", 5))
+    said = explained(world)
+    assert {"Never", "WiderLevel"} <= set(kinds(said))
+    assert "free" not in said.advice
+    assert "one of the changes" in said.advice
+
+
 def kinds(said: Explanation) -> list[str]:
     return [each.kind for each in said.relaxations]
 
