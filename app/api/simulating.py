@@ -30,6 +30,7 @@ from app.state.engine import Engine
 
 MOST_WAITING = 8  # simulations that wait for their turn, each with its body
 BUSY = f"{MOST_WAITING} simulations wait already"
+CLIENT_GONE = 499  # no one reads it; the number is nginx's
 JSON, YAML = "application/json", "application/yaml"
 
 _EXAMPLE = {
@@ -90,6 +91,8 @@ def simulating(
         with turns.waiting():
             body = await _body(request)
             async with turns.turn:
+                if await request.is_disconnected():  # no one waits for it any more
+                    return Response(status_code=CLIENT_GONE)
                 try:
                     given = await aside.read(partial(_read, namespace=namespace), body, 0)
                     if why := unready():

@@ -254,6 +254,35 @@ async def test_only_so_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sorted(statuses) == [200] * MOST_WAITING + [503, 503]
 
 
+async def test_nothing_is_simulated_for_a_client_that_has_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    simulated: list[object] = []
+    monkeypatch.setattr(module, "_answered", lambda *_, **__: (simulated.append(1), b"{}")[1])
+    app = FastAPI()
+    rules = replace(Standing(lambda: ""), rules=Rules(Scope("corral")))
+    app.include_router(people(engine_of(four_racks()), rules))
+    body = json.dumps(job("t", 1)).encode()
+    scope = {
+        "type": "http", "method": "POST", "path": "/v1/simulate", "query_string": b"",
+        "headers": [(b"host", b"127.0.0.1")], "client": ("127.0.0.1", 1), "http_version": "1.1",
+        "scheme": "http", "server": ("127.0.0.1", 8888), "root_path": "",
+    }  # fmt: skip
+    for has_gone in (False, True):
+        simulated.clear()
+        coming = [{"type": "http.request", "body": body, "more_body": False}]
+        coming += [{"type": "http.disconnect"}] * has_gone
+
+        async def receive(coming: list[Any] = coming) -> Any:
+            return coming.pop(0) if coming else await asyncio.Event().wait()
+
+        async def send(_message: object) -> None:
+            pass
+
+        await app(scope, receive, send)
+        assert bool(simulated) is not has_gone
+
+
 @pytest.mark.alone
 async def test_the_loop_waits_for_a_copy_of_a_large_cluster_for_less_than_five_milliseconds() -> (
     None
