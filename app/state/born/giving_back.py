@@ -223,7 +223,6 @@ class GivingBack:
                 self._key_of.pop(uid, None)
         self.births.bar(key, now)
         if suspension is not None:
-            self._sent.add(suspension.uid)
             self.outbox.add(self.suspended.begun(suspension, sentence))
             return
         for member in members:
@@ -271,7 +270,7 @@ class GivingBack:
                 self._count(key, given, each, now)
         elif outcome == "gone" and uid == given.owner:
             given.not_before = now  # the workload has changed meanwhile
-        if uid not in self._sent:
+        if uid not in self._sent and uid != given.owner:
             return  # the watch has shown its end
         self._sent.discard(uid)
         gang = self.gangs.by_key.get(key) if uid == given.owner else self.gangs.of_pod(uid)

@@ -19,7 +19,7 @@ from app.errors import (
     TooManyRequests,
     Unreachable,
 )
-from app.state.effects import Delete, Evict, TryEviction
+from app.state.effects import Delete, Evict, Suspend, TryEviction
 from tests.app.polling import until
 from tests.app.running import running
 
@@ -33,12 +33,17 @@ class Removals:
     def __init__(self, **scripts):
         self.scripts = {name: list(script) for name, script in scripts.items()}
         self.calls = []
+        self.changes = []
 
     async def evict_pod(self, namespace, name, uid, *, is_dry_run=False):
         self._answer("try" if is_dry_run else "evict", namespace, name, uid)
 
     async def delete_pod(self, namespace, name, uid):
         self._answer("delete", namespace, name, uid)
+
+    async def change(self, path, name, uid, version, patch):
+        self.changes.append((path, name, uid, version, patch))
+        self._answer("change", path, name, uid)
 
     def _answer(self, how, namespace, name, uid):
         self.calls.append((how, namespace, name, uid))
@@ -213,3 +218,41 @@ async def test_the_queue_is_bounded_and_a_pod_is_in_it_once():
     for name in ("a", "a", "b"):
         evicts.take(evict(name))
     assert outcomes == [("b", "dropped")]
+
+
+JOBS = "/apis/batch/v1/namespaces/team/jobs"
+
+
+def suspension(*, ends):
+    return Suspend(JOBS, "team", "train", "uid-train", "7", "it starts elsewhere", ends)
+
+
+@pytest.mark.parametrize(("ends", "said"), [(False, "true"), (True, None)])
+async def test_a_job_is_suspended_or_goes_on_with_a_word_that_says_by_whom(ends, said):
+    client = Removals()
+    async with controller(client) as (evicts, outcomes):
+        evicts.take(suspension(ends=ends))
+        await until(lambda: outcomes)
+    ((path, name, uid, version, patch),) = client.changes
+    assert (path, name, uid, version) == (JOBS, "train", "uid-train", "7")
+    assert patch["spec"] == {"suspend": not ends}
+    assert patch["metadata"] == {"annotations": {"corral.dev/suspended": said}}
+    assert outcomes == [("train", "done")]
+
+
+async def test_a_job_that_has_changed_is_not_suspended():
+    client = Removals(train=[Conflict(409, "Conflict", "", None)])
+    async with controller(client) as (evicts, outcomes):
+        evicts.take(suspension(ends=False))
+        await until(lambda: outcomes)
+    assert outcomes == [("train", "gone")]
+    assert len(client.calls) == 1
+
+
+async def test_a_suspension_that_is_not_wanted_any_more_is_not_sent():
+    client = Removals()
+    async with controller(client, is_wanted=lambda _: False) as (evicts, outcomes):
+        evicts.take(suspension(ends=False))
+        await until(lambda: outcomes)
+    assert outcomes == [("train", "dropped")]
+    assert client.calls == []
