@@ -240,6 +240,20 @@ class ApiServer:
         pod = self.get_pod(name, uid)
         self.change("Pod", name, annotations={**pod.annotations, **annotations})
 
+    def suspend(self, name: str, uid: str, version: str, *, ends: bool) -> None:
+        """Suspend a Job in our name, or have it go on.
+
+        Raises: Refused.
+        """
+        job = self.objects["Job"].get(name)
+        if job is None:
+            raise Refused(404, "NotFound")
+        if (job.uid, job.version) != (uid, version):
+            raise Refused(409, "Conflict")
+        said = {key: value for key, value in job.annotations.items() if key != own.SUSPENDED}
+        annotations = said if ends else {**said, own.SUSPENDED: "true"}
+        self.change("Job", name, is_suspended=not ends, annotations=annotations)
+
     def nominate(self, name: str, uid: str, node: str) -> None:
         """Write the nominated node of a pod; "": none.
 

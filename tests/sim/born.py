@@ -46,6 +46,7 @@ LWS_OWNER = "leaderworkerset"
 FAULTS = {"quota": 1.0, "late": 1.0, "never": 1.0, "unanswered": 1.0}
 FAULTS_BORN = {"dry run": 6.0, "twice": 9.0, "node": 24.0, "crash": 11.0}
 MOST_SHARE = 0.7
+CRASHES_SUSPENDED = 0.25  # of all suspensions
 PER_MINUTE = 30.0  # workloads whose pods a controller makes, beside the others
 MOST_WORKLOADS = 5  # at a time
 OTHERS_PER_MINUTE = 4.0
@@ -126,6 +127,7 @@ class Webhook:
             found = draw(self._rng, profile.most_pods, profile.gpus, profile.gated_share)
             if found.kind in OWNED:
                 found.seconds = self._rng.uniform(*RUNS_SECONDS)
+                found.failures_left = self._rng.choice((None, 0, 0, 6))
                 return found
 
     def heal(self) -> None:
@@ -293,6 +295,17 @@ class Webhook:
                     world.crash(corral, "F22 crash")
 
             world.clock.after(rng.uniform(0.0, 0.05), crash)
+
+    def follow_suspension(self, corral: Corral) -> None:
+        """What goes wrong between the suspension of a Job and its going on."""
+        if self._rng.random() >= CRASHES_SUSPENDED:
+            return
+
+        def crash() -> None:
+            if corral.life is not None and not self.is_healed:
+                self._world.crash(corral, "F22 crash suspended")
+
+        self._world.clock.after(self._rng.uniform(0.0, 1.0), crash)
 
     def _lose(self, names: list[str]) -> None:
         """One of these nodes goes, or all of them close or are taken by others."""

@@ -1,4 +1,4 @@
-"""What must hold of gangs whose pods are stored where they belong; B1 to B6.
+"""What must hold of gangs whose pods are stored where they belong; B1 to B7.
 
 B1  a pod is narrowed to no more nodes than it may be, of which some are there and have places of
     its gang; where the gang is known or the answer is the gate, nothing more is held
@@ -10,6 +10,8 @@ B5  a pod is given back only if it was narrowed at its creation, its controller 
     no pod of its gang has a node; no pod is that is made again for one that was
 B6  no gate is taken off before all pods of the gang are there, if it needs them all to start: from
     then on the pod goes nowhere else
+B7  a Job is suspended only if some pod was narrowed at its creation and none has a node, once; it
+    goes on, whoever leads by then, and only if we have suspended it. No pod of a Job is evicted so
 
 That such a gang starts whole and in its domain is judged as that of any gang, and what a namespace
 has held for pods that do not exist as that of any (I13).
@@ -17,14 +19,16 @@ has held for pods that do not exist as that of any (I13).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from app.dialects import corral as own
 from app.dialects.spec import GangKey
+from app.dialects.workloads.job import JOB
 from app.kube.core.objects import PodRecord
 from app.state.born.births import FAILED_SECONDS
-from app.state.effects import Bind, Effect, Evict, Ungate
+from app.state.effects import Bind, Effect, Evict, Suspend, Ungate
 from app.state.gang.gang import Gang
 from tests.sim.clock import Clock
 from tests.sim.faults import Hits
@@ -45,6 +49,8 @@ class BornChecks:
 
     clock: Clock
     hits: Hits
+    suspended: Callable[[Corral], None]
+    """Told when a Job has been suspended by this Corral."""
     _held: frozenset[str] = frozenset()  # before it is asked about a pod
     _was_known: bool = False
 
@@ -84,6 +90,9 @@ class BornChecks:
         back = [each.uid for each in effects if isinstance(each, Evict) and each.is_given_back]
         for pod in [pod for pod in pods_of(life) if pod.uid in back]:
             self._is_given_back_well(life, pod, back)
+        for each in effects:
+            if isinstance(each, Suspend):
+                self._is_suspended_well(life, each)
         bound = [each for each in effects if isinstance(each, Bind) and key_of(life, each.uid)]
         shown = {pod.uid for pod in pods_of(life)} if bound else ()
         for each in bound:
@@ -95,10 +104,38 @@ class BornChecks:
         what = f"B5: {pod.name} of {key} is given back"
         require(is_born(pod), f"{what}: it was not born in place, or it has a node")
         require(pod.owner is not None, f"{what}: nobody makes it again")
+        require(key.source != JOB.source, f"B7: {pod.name} of a Job is evicted")
         bound = [each.name for each in members_of(life, key) if each.node and is_live(each)]
         require(not bound, f"{what}: {bound} run")
         before = life.given_back.setdefault(key, frozenset(back))
         require(pod.uid in before, f"{what}: others were before")
+
+    def suspending(self, corral: Corral, effect: Suspend) -> None:
+        """B7, when it is sent. Raises: Violation."""
+        if not effect.ends:
+            self._has_no_node(life_of(corral), effect)
+
+    def _is_suspended_well(self, life: Life, effect: Suspend) -> None:
+        job = life.streams["Job"].mirror[effect.name]
+        is_ours = own.SUSPENDED in job.annotations
+        if effect.ends:
+            require(is_ours, f"B7: {effect.name} goes on, and others have suspended it")
+            return
+        require(not job.is_suspended, f"B7: {effect.name} is suspended twice")
+        pods = self._has_no_node(life, effect)
+        is_narrowed = any(map(is_born, pods))
+        require(is_narrowed, f"B7: {effect.name} is suspended, none of {len(pods)} was born")
+        key = GangKey(effect.namespace, effect.name, JOB.source, effect.uid)
+        before = life.given_back.setdefault(key, frozenset(pod.uid for pod in pods))
+        is_first = before.issuperset(pod.uid for pod in pods if is_born(pod))
+        require(is_first, f"B7: {effect.name} is suspended again")
+
+    def _has_no_node(self, life: Life, effect: Suspend) -> list[PodRecord]:
+        key = GangKey(effect.namespace, effect.name, JOB.source, effect.uid)
+        pods = [each for each in members_of(life, key) if is_live(each)]
+        bound = [each.name for each in pods if each.node]
+        require(not bound, f"B7: {effect.name} is suspended, and {bound} run")
+        return pods
 
     def _is_ungated_whole(self, life: Life, ungate: Ungate) -> None:
         """B6; of a gang without a birth that is judged as it starts."""

@@ -22,8 +22,10 @@ from app.state.effects import (
     BindOutcome,
     Effect,
     Evict,
+    EvictOutcome,
     RejectBind,
     RoomAnswer,
+    Suspend,
     TryEviction,
     Ungate,
 )
@@ -366,6 +368,14 @@ class Checks:
     def evicting(self, corral: Corral, effect: Evict) -> None:
         if self.room is not None:
             self.room.sending(corral, effect)
+
+    def suspending(self, corral: Corral, effect: Suspend) -> None:
+        if self.born is not None:
+            self.born.suspending(corral, effect)
+
+    def suspended(self, corral: Corral, effect: Suspend, outcome: EvictOutcome) -> None:
+        if self.born is not None and not effect.ends and outcome == "done":
+            self.born.suspended(corral)
 
     def eviction_ended(self, corral: Corral, take: Callable[[], list[Effect]]) -> None:
         if self.room is not None:

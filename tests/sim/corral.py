@@ -35,6 +35,7 @@ from app.state.effects import (
     Requeue,
     RoomAnswer,
     SeekRoom,
+    Suspend,
     TryEviction,
     Ungate,
     UngateFailed,
@@ -421,6 +422,8 @@ class Corral:
                 self._work(self._evicting(effect, self._evictions))
             case Evict(is_given_back=True) if self.is_leading:
                 self._work(self._giving_back(effect))
+            case Suspend() if self.is_leading:
+                self._work(self._suspending(effect))
             case Evict() | Delete() if self.is_leading:
                 self._work(self._writes.remove(effect))
             case ReadAgain():
@@ -463,6 +466,17 @@ class Corral:
         outcome = yield from self._writes.give_back(effect)
         self._alive(lambda: self._eviction_ended(effect, outcome))()
 
+    def _suspending(self, effect: Suspend) -> Work:
+        yield 0.0  # never from inside the call that asked for it
+        if not self.engine.is_eviction_wanted(effect):
+            self._alive(lambda: self._eviction_ended(effect, "dropped"))()
+            return
+        self._observer.suspending(self, effect)
+        self._hits.hit("W resumed" if effect.ends else "W suspended")
+        outcome = yield from self._writes.suspend(effect)
+        self._alive(lambda: self._eviction_ended(effect, outcome))()
+        self._observer.suspended(self, effect, outcome)
+
     def _pause(self) -> float:
         return max(0.0, self.paused_until - self._clock.now)
 
@@ -474,7 +488,7 @@ class Corral:
         self._observer.evicting(self, effect)
         return True
 
-    def _eviction_ended(self, effect: Evict | TryEviction, outcome: EvictOutcome) -> None:
+    def _eviction_ended(self, effect: Evict | TryEviction | Suspend, outcome: EvictOutcome) -> None:
         uid, name = effect.uid, type(effect).__name__
         self._history.say(f"{self.name}: {name} {effect.name} ended: {outcome}")
         is_trial = isinstance(effect, TryEviction)

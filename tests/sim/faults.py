@@ -108,6 +108,7 @@ FAULTS: dict[str, str] = {
     "F22 other webhook": "another webhook changes a pod after ours has narrowed it",
     "F22 node lost": "a node is lost that a pod has just been narrowed to",
     "F22 crash": "we crash between an answer and the event of the pod",
+    "F22 crash suspended": "we crash while a Job is suspended so that its pods are made anew",
     "F22 not whole": "a gang is born of which not all pods come in time",
     "I10 failed": "our own search for one gang raises",
 }
@@ -156,6 +157,8 @@ WORKLOADS: dict[str, str] = {
     "W born": "a pod is stored where its gang belongs, without a gate",
     "W born whole": "all pods come of a gang that was born",
     "W given back": "a pod that was born where its gang cannot start is given back",
+    "W suspended": "a Job is suspended so that all its pods are made anew",
+    "W resumed": "such a Job goes on",
     "W slices": "a gang with slices",
     "W spares": "a gang with hot spares",
     "W in waves": "a gang starts though its members were never all at /bind at a time",

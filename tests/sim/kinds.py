@@ -83,6 +83,7 @@ class Workload:
     pod_group: PodGroup | None = field(default=None, kw_only=True)  # of Volcano's workloads
     pod_clique_set: PodCliqueSet | None = field(default=None, kw_only=True)  # of Grove's
     native: Policy | None = field(default=None, kw_only=True)  # of the PodGroup, if it has one
+    failures_left: int | None = None  # pods that may fail before a Job does
     lacks_volume: str = ""  # "first" or "all" of its pods: kube-scheduler has no node for them
 
     @property

@@ -16,6 +16,7 @@ import msgspec
 
 from app.dialects import corral as own
 from app.dialects.spec import Claim, GangKey
+from app.dialects.workloads.job import JOB
 from app.kube.core.objects import Amounts, PodRecord
 from app.state.gang.gang import Phase
 from app.state.gang.membership import member_of
@@ -126,13 +127,15 @@ def is_kept_as_born(
 ) -> bool:
     """Whether a gang that cannot start where it was born may not be given back.
 
-    Some pod of it has a node, or would not be made again.
+    Some pod of it has a node, or would not be made again. A Job's are, whatever it may lose.
     """
     if any(pod.node for pod in members):
         return True
     born = [pod for pod in members if is_born(pod) and is_live(pod)]
     if any(pod.owner is None for pod in born):
         return True
+    if key.source == JOB.source:
+        return False
     for engine in (corral.engine for corral in corrals if corral.is_leading):
         gang = engine.gangs.by_key.get(key)
         its = (

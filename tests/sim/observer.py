@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from app.dialects.spec import GangKey
 from app.kube.core.objects import PodRecord
 from app.kube.watch.events import Event
-from app.state.effects import Bind, BindOutcome, Effect, Evict, RoomAnswer
+from app.state.effects import Bind, BindOutcome, Effect, Evict, EvictOutcome, RoomAnswer, Suspend
 from app.state.filter_result import FilterAnswer, Victims
 from tests.sim.isolation import Subject
 
@@ -75,6 +75,12 @@ class Observer(Protocol):
 
     def evicting(self, corral: Corral, effect: Evict) -> None:
         """This eviction is about to be sent."""
+
+    def suspending(self, corral: Corral, effect: Suspend) -> None:
+        """This is about to be sent."""
+
+    def suspended(self, corral: Corral, effect: Suspend, outcome: EvictOutcome) -> None:
+        """The engine has heard of this, if its process lives."""
 
     def eviction_ended(self, corral: Corral, take: Callable[[], list[Effect]]) -> None:
         """The outcome of an eviction has been taken; `take` gives it to the engine again."""

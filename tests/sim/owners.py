@@ -45,6 +45,7 @@ def create(api: ApiServer, made: Workload) -> None:
     match made.kind:
         case "job":
             record = job(made.name, made.declared, completions=made.declared)
+            record = msgspec.structs.replace(record, failures_left=made.failures_left)
             api.create("Job", msgspec.structs.replace(record, uid=made.owner_uid))
         case "jobset":
             create_job(api, made, made.templates[0].part)
@@ -66,8 +67,16 @@ def create_job(api: ApiServer, made: Workload, part: str) -> None:
 
 
 def may_make(api: ApiServer, made: Workload, template: Template) -> bool:
-    """Whether the object is there that makes such pods."""
+    """Whether the object is there that makes such pods, and is not suspended."""
+    if made.kind == "job":
+        return not is_suspended(api, made)
     return made.kind != "jobset" or _jobs(made)[template.part] in api.objects["Job"]
+
+
+def is_suspended(api: ApiServer, made: Workload) -> bool:
+    """Whether the workload is a Job that has no pods for now."""
+    record: Any = api.objects["Job"].get(made.name) if made.kind == "job" else None
+    return record is not None and record.is_suspended
 
 
 def remove(api: ApiServer, made: Workload) -> None:

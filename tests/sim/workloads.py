@@ -7,6 +7,7 @@ controllers write in `owners.py`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
@@ -140,6 +141,7 @@ class Workloads:
         def done(made: PodRecord | None) -> None:
             del self._creating[name, epoch]
             is_wanted = not workload.is_over and workload.epoch == epoch and name in workload.names
+            is_wanted = is_wanted and not owners.is_suspended(self._api, workload)
             if made is not None and is_wanted and name not in self._api.pods:
                 self._store(workload, made)
 
@@ -220,6 +222,9 @@ class Workloads:
         if workload.is_over or workload.epoch != epoch:
             return
         pods = [found for found in self._api.pods.values() if found.uid in workload.uids]
+        if owners.is_suspended(self._api, workload):
+            self._delete_active(workload, pods)
+            pods = []
         self._owners(workload).tell_status(self._api, workload, pods)
         succeeded = sum(found.phase == "Succeeded" for found in pods)
         if max(succeeded, workload.ended) >= workload.declared:
@@ -238,6 +243,13 @@ class Workloads:
                     self._rng.uniform(0.1, 1.0), partial(self._make, workload, name, epoch)
                 )
         self._clock.after(1.0, lambda: self._reconcile(workload, epoch))
+
+    def _delete_active(self, workload: Workload, pods: Iterable[PodRecord]) -> None:
+        """As the controller of a Job that is suspended; it makes them again when it goes on."""
+        for found in pods:
+            if not found.is_finished:
+                workload.made.pop(found.name, None)
+                self._api.remove("Pod", found.name)
 
     def _may_be_made(self, workload: Workload, name: str) -> bool:
         awaited = workload.awaits(name)

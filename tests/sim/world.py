@@ -22,8 +22,10 @@ from functools import partial
 from random import Random
 from typing import Any
 
+from app.dialects import corral as own
 from app.kube.core.objects import Amounts, PodRecord
 from app.kube.watch.events import Kind
+from app.state.born.suspended import AGAIN_SECONDS, LONGEST_SECONDS
 from app.state.settings import EngineSettings
 from tests.records import BLOCK, GPU, RACK, node
 from tests.sim.afterwards import (
@@ -79,6 +81,7 @@ QUIET_SECONDS = 25.0
 # queue; and `hold_seconds` that another one may hold in vain
 REST_SECONDS = 15.0  # from when room is made for no gang any more until all have their nodes
 MOST_REST = 1200.0  # until then
+MOST_SUSPENDED = LONGEST_SECONDS + 2 * AGAIN_SECONDS  # until a Job goes on
 NOMINATED_SECONDS = 2.0  # from when a nominated pod is tried again until it is bound
 MOST_TICKS = 8  # that are waited for before the cluster is judged
 EMPTY_SECONDS = 100.0  # until refusals and reservations have expired
@@ -229,7 +232,7 @@ class World:
             self.checks.evictions = self.evictions
         if born is not None:
             self.history.say(f"born in place: {born}")
-            self.checks.born = BornChecks(self.clock, self.hits)
+            self.checks.born = BornChecks(self.clock, self.hits, self._follow_suspension)
         self.quick_lag = self.profile.quick_lag
         self._create_nodes()
         self.workloads = Workloads(self.clock, self.api, self.rng, self.history, self.hits)
@@ -543,6 +546,7 @@ class World:
     def _judge(self) -> None:
         self._await_taken_in()
         self._await_rest()
+        self._await_resumed()
         self._await_nominated()
         self._await_taken_in()
         self.history.say("judged")
@@ -590,6 +594,17 @@ class World:
             if any(corral.engine.room_plans.of for corral in leading):
                 quiet_since = self.clock.now + 1.0
             require(self.clock.now < began + MOST_REST, "P11: room is made without end")
+            self.clock.run_until(self.clock.now + 1.0)
+
+    def _follow_suspension(self, corral: Corral) -> None:
+        if self.webhook is not None:
+            self.webhook.follow_suspension(corral)
+
+    def _await_resumed(self) -> None:
+        """B7: let the Jobs go on that are suspended so that their pods are made anew."""
+        ends = self.clock.now + MOST_SUSPENDED
+        while any(own.SUSPENDED in each.annotations for each in self.api.list("Job")):
+            require(self.clock.now < ends, "B7: a Job stays suspended")
             self.clock.run_until(self.clock.now + 1.0)
 
     def _await_nominated(self) -> None:

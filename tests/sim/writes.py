@@ -23,6 +23,7 @@ from app.state.effects import (
     EvictOutcome,
     Mark,
     Requeue,
+    Suspend,
     TryEviction,
     Ungate,
     Ungated,
@@ -197,6 +198,18 @@ class Writes:
         for _ in range(MOST_TRIES):
             outcome = yield from self._removed(
                 lambda: self._api.delete_pod(effect.name, effect.uid, GRACE_SECONDS)
+            )
+            if outcome is not None:
+                return outcome
+        return "failed"
+
+    def suspend(self, effect: Suspend) -> Generator[Call | float, Any, EvictOutcome]:
+        """As `controllers/pods/evict.py`."""
+        name, uid, version, ends = effect.name, effect.uid, effect.version, effect.ends
+        self._history.say(f"{self.name}: {'resumes' if ends else 'suspends'} {name}")
+        for _ in range(MOST_TRIES):
+            outcome = yield from self._removed(
+                lambda: self._api.suspend(name, uid, version, ends=ends)
             )
             if outcome is not None:
                 return outcome
