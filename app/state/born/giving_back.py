@@ -166,6 +166,8 @@ class GivingBack:
             return
         if any(member.pod.owner is None for member in born):
             return
+        if gang.suspension is not None and self.suspended.is_shown(gang.suspension):
+            return
         found = self._place_elsewhere(gang) if self._is_first(gang, born) else None
         if found is None:
             return
@@ -252,7 +254,9 @@ class GivingBack:
         """
         key = self._key_of.get(uid)
         gang = None if key is None else self.gangs.by_key.get(key)
-        if gang is None or gang.plan.nodes or gang.has_started:
+        if gang is None or gang.plan.nodes or gang.has_started or gang.suspension is None:
+            return False
+        if self.suspended.is_shown(gang.suspension):
             return False
         return not any(member.pod.node for member in gang.members.values())
 

@@ -31,6 +31,10 @@ class Suspended:
     _since: dict[str, float] = field(default_factory=dict)  # by uid, as the watch has shown
     _sent_at: dict[str, float] = field(default_factory=dict)  # by uid: that it goes on
 
+    def is_shown(self, suspension: Suspension) -> bool:
+        """Whether a workload is suspended, by us or by its user: its pods go in any case."""
+        return self.objects.is_suspended(suspension.uid)
+
     def begun(self, suspension: Suspension, sentence: str) -> Suspend:
         """The suspension of a workload."""
         return self._effect(suspension, sentence, ends=False)

@@ -124,6 +124,10 @@ class Objects:
         record = self.by_uid.get(uid)
         return [] if record is None else list(self.dialects.keys_of(record))
 
+    def is_suspended(self, uid: str) -> bool:
+        """Whether an object is a workload that is suspended, by whomever."""
+        return bool(getattr(self.by_uid.get(uid), "is_suspended", False))
+
     def of_kind(self, kind: str) -> list[str]:
         """The uids of every object of a kind."""
         return [uid for uid, record in self.by_uid.items() if record.kind == kind]

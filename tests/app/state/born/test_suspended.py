@@ -179,6 +179,31 @@ def test_a_job_that_has_changed_meanwhile_is_looked_at_again():
     assert [each.version for each in sent(world)] == ["1", "9"]
 
 
+@pytest.mark.parametrize("by", ["user", "another Corral"])
+def test_a_job_that_is_suspended_already_is_left_alone(by):
+    (made,), pods = train()
+    nodes = rack(0)
+    world = nursery(nodes, [made])
+    world.put(*(world.created(each) for each in pods))
+    world.delete(nodes[0])
+    world.put(*rack(1))
+    is_ours = by != "user"
+    world.put(
+        suspended(made)
+        if is_ours
+        else msgspec.structs.replace(made, is_suspended=True, version="2")
+    )
+    wait(world, 20)
+    assert sent(world) == []
+
+
+def test_nor_is_one_that_its_user_has_suspended_just_before_that_is_sent():
+    world, made = stranded()
+    (effect,) = sent(world)
+    world.put(msgspec.structs.replace(made, is_suspended=True, version="2"))
+    assert not world.engine.is_eviction_wanted(effect)
+
+
 def test_no_job_is_suspended_where_that_is_switched_off():
     world, _ = stranded(born_pods_given_back=False)
     assert sent(world) == []
