@@ -1,11 +1,12 @@
 """A Corral that is killed, cut off and kept busy, on a real control plane, and what is left of it.
 
-    python -m benchmarks.soak [--json] [--seconds 300] [--seed 0]
+    python -m benchmarks.soak [--json] [--seconds 300] [--seed 0] [--kill-seconds 20] [--webhook]
 
     kube-scheduler ──▶ corral serve ──▶ CutProxy ──▶ kube-apiserver ◀── Chronicle, Unrest
 
 For `--seconds`: gangs come and go, members are lost, nodes flap (benchmarks/unrest.py), Corral is
-killed every 20 s, its connections to the API server are cut. For a third of that again the same
+killed every 20 s, its connections to the API server are cut. With `--webhook` every new pod comes
+by the shipped webhook, which is killed and started with it. For a third of that again the same
 without kills, so that its memory can be watched. Then nothing is broken any more, what is left is
 compared with the API server, and `corral audit` says of every gang whether it is where it should
 be. Exit code 1 if anything is not as it must be.
@@ -27,16 +28,19 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import httpx
 
 from benchmarks.costs import corral_counts
 from benchmarks.table import Row, show
 from benchmarks.unrest import GPUS, NODES_PER_RACK, RACKS, Unrest
+from tests.certificates import pair
 from tests.cluster import BLOCK, GPU, RACK, pod
 from tests.controlplane.chronicle import Chronicle
 from tests.controlplane.cut_proxy import CutProxy
-from tests.controlplane.plane import ControlPlane
+from tests.controlplane.plane import ControlPlane, free_ports
+from tests.controlplane.webhook import configurations, path_of
 from tests.corral_process import BUGS, CorralProcess
 from tests.workloads import asking, members
 
@@ -239,13 +243,31 @@ class Soak:
 
 
 def soak(
-    plane: ControlPlane, folder: Path, seconds: float, seed: int, kill_seconds: float = KILL_SECONDS
+    plane: ControlPlane,
+    folder: Path,
+    seconds: float,
+    seed: int,
+    kill_seconds: float = KILL_SECONDS,
+    *,
+    has_webhook: bool = False,
 ) -> Soak:
     """Runs it on an empty control plane; the result has what was seen."""
     with ExitStack() as stack:
         proxy = stack.enter_context(CutProxy(plane.url))
         kubeconfig = proxy.kubeconfig(plane.kubeconfig("corral"))
-        corral = stack.enter_context(CorralProcess(kubeconfig, folder, audit_seconds=1.0))
+        settings: dict[str, Any] = {"audit_seconds": 1.0}
+        if has_webhook:
+            certificate, key = pair("apiserver").write(folder)
+            (port,) = free_ports(1)
+            settings |= {"admission_cert": str(certificate), "admission_key": str(key)}
+            settings |= {"admission_listen": f"127.0.0.1:{port}", "born_seconds": 10}
+        corral = stack.enter_context(CorralProcess(kubeconfig, folder, **settings))
+        if has_webhook:
+            for each in configurations(f"https://{settings['admission_listen']}", settings):
+                made = path_of(each["kind"])
+                plane.cluster().request("POST", made, body=each)
+                one = f"{made}/{each['metadata']['name']}"
+                stack.callback(plane.cluster().request, "DELETE", one)
         plane.start_scheduler(extender=corral.url)
         stack.callback(plane.stop_scheduler)
         chronicle = stack.enter_context(Chronicle(plane, GPUS))
@@ -285,12 +307,21 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print a JSON list")
     parser.add_argument("--seconds", type=float, default=300.0, help="with kills; a third more")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--kill-seconds", type=float, default=KILL_SECONDS, help="between kills")
+    parser.add_argument("--webhook", action="store_true", help="new pods come by the webhook")
     asked = parser.parse_args()
     with (
         tempfile.TemporaryDirectory(prefix="corral-soak-") as folder,
         ControlPlane(Path(folder)) as plane,
     ):
-        run = soak(plane, Path(folder), asked.seconds, asked.seed)
+        run = soak(
+            plane,
+            Path(folder),
+            asked.seconds,
+            asked.seed,
+            asked.kill_seconds,
+            has_webhook=asked.webhook,
+        )
     show(list(rows_of(run)), as_json=asked.json)
     for problem in run.problems:
         print(problem, file=sys.stderr)
