@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from app.admission.scope import has_opted_out
-from app.dialects import corral, spec
+from app.dialects import corral, flaw, spec
 from app.dialects.grove import keys as grove
 from app.dialects.kai import keys as kai
 from app.dialects.kai import topology as kai_topology
@@ -179,7 +179,7 @@ def test_the_bounds_that_are_told_are_those_that_the_vocabularies_have() -> None
         f".size() > {kai_topology.LONGEST_KEY})",
         f".size() > {annotations.LONGEST_NAME}",
         f"<= {rules.INT32}",
-        f".size() <= {spec.MOST_SHOWN}",
+        f".size() <= {flaw.MOST_SHOWN}",
     ):
         assert text in checks.replace("\\'", "'"), text
 
