@@ -11,7 +11,14 @@ from collections import Counter
 FLOOR = 50  # hits of each fault per 500 seeds
 # Of those for which several things have to meet: a gang born in place, which one seed in five has,
 # and then two more mishaps; an eviction, and a budget that closes after it was planned.
-FLOOR_OF = {"F21 budget": 25, "F22 not whole": 25, "W given back": 25}
+FLOOR_OF = {
+    "F21 budget": 25,
+    "F22 not whole": 25,
+    "W given back": 25,
+    "W suspended": 10,
+    "W resumed": 10,
+    "F22 crash suspended": 3,
+}
 
 FAULTS: dict[str, str] = {
     "F3 pods lag": "the pod watch is seconds late while a verb is answered",
