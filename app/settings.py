@@ -265,6 +265,12 @@ class EngineOptions(BaseModel):
     # At one time, for all gangs: so many nodes or that share of them, whichever is more.
     earmarked_nodes: Annotated[int, Field(ge=0, le=100_000)] = 8
     earmarked_share: Annotated[float, Field(ge=0, le=1)] = 0.1
+    # Nodes kept free may be used by what is likely to end before all of them are free, and gangs
+    # with a preferred level alone, or none, have some kept too. deadlines: pods end by
+    # activeDeadlineSeconds, their own or their workload's. history: others as the last ones like
+    # them did. off: no end is expected.
+    backfill: Literal["off", "deadlines", "history"] = "off"
+    backfill_seconds: Seconds = 86_400.0  # ends that are expected later are not counted with
     # What a tick may look at, ten times a second, in nodes: 30 ns each. So much for searches and as
     # much for roll calls; what is left over waits for the next tick, in turns between namespaces.
     visits_per_tick: Annotated[int, Field(ge=10_000, le=1_000_000_000)] = 150_000

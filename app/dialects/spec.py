@@ -238,6 +238,8 @@ class Lifecycle:
     failures_left: int | None = None
     """How many more pods may be evicted before the owner gives up for good; None: any number."""
     failures_counted: int = 0  # pods that have failed or been deleted, and are not among those
+    deadline_seconds: int = 0
+    """Its owner ends all its pods at the latest so long after they start; 0: never."""
     suspension: Suspension | None = None
     """What makes all its pods anew when it is suspended and goes on; None: nothing."""
 

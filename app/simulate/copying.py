@@ -21,6 +21,7 @@ from app.kube.watch.events import Kind, Listed
 from app.state.cache.books import is_open
 from app.state.cache.node_refusals import Shaped
 from app.state.engine import Engine
+from app.state.fairness.run_times import Runs
 from app.state.pods.nominations import Nomination
 from app.state.preempt.standing import Crowd, Standing
 from app.state.settings import EngineSettings
@@ -51,6 +52,8 @@ class Copy:
     held_for: Mapping[str, GangKey]
     """By uid: of pods, and of pods to come, that a place is held for."""
     gangs: frozenset[GangKey]
+    free_in: Mapping[GangKey, float]
+    runs: Runs
     now: float
 
     @classmethod
@@ -94,6 +97,8 @@ class Copy:
             dict(engine.planner.earmarked),
             held_for(engine),
             gangs,
+            dict(engine.planner.free_in),
+            engine.run_times.remembered(),
             now,
         )
 
@@ -145,3 +150,5 @@ class Copy:
         engine.refusals.recall(self.refusals)
         engine.absent_pods.count_others(self.absent, self.awaited)
         engine.planner.earmarked.update(self.earmarked)
+        engine.planner.free_in.update(self.free_in)
+        engine.run_times.recall(self.runs)

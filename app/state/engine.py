@@ -259,8 +259,10 @@ class Engine(EngineParts):
         if left := (self.nominations.drop(pod.uid) if is_ours else self.nominations.put(pod)):
             self.reservations.capacity_grew([left])
         if pod.is_finished:
+            self.run_times.end(pod.uid, now, has_succeeded=pod.phase == "Succeeded")
             self._unbook(pod.uid)
         elif pod.node:
+            self.run_times.begin(pod, now)
             self.rejected_pods.forget(pod.uid)
             self.assumed_pods.end(pod.uid)
             self.occupants.put(pod)
@@ -307,6 +309,7 @@ class Engine(EngineParts):
             self.reservations.capacity_grew([node])
 
     def _drop_pod(self, uid: str, now: float) -> None:
+        self.run_times.end(uid, now, has_succeeded=False)
         self.arrivals.drop(uid)
         self._unbook(uid)
         self.members.drop(uid, now)

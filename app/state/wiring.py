@@ -39,6 +39,7 @@ from app.state.domains.statuses import DomainStatuses
 from app.state.domains.topologies import Topologies
 from app.state.fairness.absent_pods import AbsentPods
 from app.state.fairness.owed_places import OwedPlaces
+from app.state.fairness.run_times import RunTimes
 from app.state.fairness.starvation import Starvation
 from app.state.gang.gangs import Gangs
 from app.state.gang.owners import Owners
@@ -130,8 +131,15 @@ class EngineParts:
             packing=self.settings.packing,
             on_fault=on_fault,
         )
+        self.run_times = RunTimes(self.settings.backfill, self.gangs)
+        self.planner.expected_seconds = self.run_times.seconds_of_gang
         self.starvation = Starvation(
-            self.settings, self.books, self.node_table, self.nominations, self.planner
+            self.settings,
+            self.books,
+            self.node_table,
+            self.nominations,
+            self.planner,
+            self.run_times,
         )
         self.absent_pods = AbsentPods(self.settings, self.books, self.dialects)
         self.owed_places = OwedPlaces(self.gangs, self.absent_pods)

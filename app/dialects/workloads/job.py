@@ -18,6 +18,7 @@ from app.kube.decoding.decode import (
     Json,
     Keep,
     conditions,
+    deadline,
     decoded,
     has_condition,
     part,
@@ -56,6 +57,7 @@ class _WholeJobSpec(JobSpec):
     backoff_limit: wire.Int32 | None = None
     backoff_limit_per_index: wire.Int32 | None = None
     pod_failure_policy: _FailurePolicy | None = None
+    active_deadline_seconds: int | None = None
 
 
 class _Status(wire.Wire):
@@ -98,6 +100,7 @@ def decode_job(raw: Json, keep: Keep) -> WorkloadRecord:
         failures=status.failed or 0,
         is_suspended=bool(spec.suspend),
         is_finished=has_condition(found, "Complete", "Failed"),
+        deadline_seconds=deadline(spec.active_deadline_seconds),
     )
 
 
@@ -167,6 +170,7 @@ def spec_of(key: GangKey, owners: Collection[WorkloadRecord], reads: Reads) -> G
                 failures_left=record.failures_left,
                 failures_counted=record.failures,
                 suspension=JOB.suspension(record),
+                deadline_seconds=record.deadline_seconds,
             ),
         )
     return None

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator
+from operator import attrgetter
 
 import msgspec
 
@@ -215,6 +216,7 @@ def spec_of(key: GangKey, owners: Collection[WorkloadRecord], reads: Reads) -> G
         failures_left=_failures_left(whole, made),
         restarts_together=any(each.failures_left == 0 for each in made),
         suspension=None if whole is None else JOB_SET.suspension(whole),
+        deadline_seconds=_deadline(made),
     )
     if len(made) >= expected:
         where = f"parallelism of all Jobs of JobSet {key.name}"
@@ -229,6 +231,12 @@ def spec_of(key: GangKey, owners: Collection[WorkloadRecord], reads: Reads) -> G
         starts_with=_first_pods(members),
         lifecycle=lifecycle,
     )
+
+
+def _deadline(made: Collection[WorkloadRecord]) -> int:
+    """When the last of these Jobs ends at the latest, as it is counted of a Job; 0: never."""
+    deadlines = set(map(attrgetter("deadline_seconds"), made))
+    return 0 if 0 in deadlines else max(deadlines)
 
 
 def _members(made: Collection[WorkloadRecord], reads: Reads) -> list[WorkloadRecord]:

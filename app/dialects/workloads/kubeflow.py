@@ -16,7 +16,7 @@ from functools import partial
 import msgspec
 
 from app.dialects.rules import whole_number
-from app.dialects.spec import GangKey, GangSpec, Index, LeafSpec, Numbers
+from app.dialects.spec import GangKey, GangSpec, Index, LeafSpec, Lifecycle, Numbers
 from app.dialects.workloads import job
 from app.dialects.workloads.kind import (
     Place,
@@ -37,7 +37,15 @@ from app.dialects.workloads.record import (
 from app.dialects.workloads.templates import TemplatePlace
 from app.kube.core.objects import PodRecord
 from app.kube.decoding import wire
-from app.kube.decoding.decode import Json, Keep, conditions, decoded, has_condition, part
+from app.kube.decoding.decode import (
+    Json,
+    Keep,
+    conditions,
+    deadline,
+    decoded,
+    has_condition,
+    part,
+)
 
 PREFIX = "training.kubeflow.org/"
 JOB_NAME = PREFIX + "job-name"
@@ -69,6 +77,7 @@ _BY_TYPE = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)
 
 class _RunPolicy(wire.Wire):
     suspend: bool | None = None
+    active_deadline_seconds: int | None = None
 
 
 class _Spec(wire.Wire):
@@ -126,6 +135,7 @@ def decode_training_job(raw: Json, keep: Keep, *, kind: str) -> WorkloadRecord:
     ended = part(_STATUSES, statuses, "status.replicaStatuses", kind, found.metadata) or {}
     ends = conditions(status.conditions, kind, found.metadata)
     is_gradual = spec.launcher_creation_policy == "WaitForWorkersReady"
+    policy = spec.run_policy or _RunPolicy()
     return record_of(
         kind,
         found.metadata,
@@ -142,9 +152,10 @@ def decode_training_job(raw: Json, keep: Keep, *, kind: str) -> WorkloadRecord:
             if replica is not None
         ],
         succeeded=sum(each.succeeded or 0 for each in ended.values() if each is not None),
-        is_suspended=bool(spec.run_policy and spec.run_policy.suspend),
+        is_suspended=bool(policy.suspend),
         is_finished=has_condition(ends, "Succeeded", "Failed"),
         is_gradual=is_gradual,
+        deadline_seconds=deadline(policy.active_deadline_seconds),
     )
 
 
@@ -188,15 +199,17 @@ def spec_of(key: GangKey, owners: Collection[WorkloadRecord], reads: Reads) -> G
     """What the job declares: all pods of the types that request a topology, less those done."""
     for record in owners:
         where = f"spec of {record.kind} {record.name}"
+        lifecycle = Lifecycle(deadline_seconds=record.deadline_seconds)
         templates = asking(record, reads)
         workers = sum(part.pods for part in templates if part.name != LAUNCHER)
         members = sum(part.pods for part in templates)
         left = max(members - record.succeeded, 0)
         launcher = next((part for part in templates if part.name == LAUNCHER), None)
         if not record.is_gradual or launcher is None or not 0 < workers < left:
-            return gang_of(key, where, [LeafSpec("", left)])
+            return gang_of(key, where, [LeafSpec("", left)], lifecycle=lifecycle)
         later = leaf_to_come(LAUNCHER.lower(), record, launcher, reads, _numbers)
-        return gang_of(key, where, [LeafSpec("", left - launcher.pods), later], starts_with=workers)
+        leaves = [LeafSpec("", left - launcher.pods), later]
+        return gang_of(key, where, leaves, starts_with=workers, lifecycle=lifecycle)
     return None
 
 

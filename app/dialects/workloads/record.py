@@ -63,6 +63,7 @@ class WorkloadRecord(ObjectRecord, frozen=True, gc=False):
     failures_left: int | None = None  # pods that may fail before it does; None: any number
     failures: int = 0  # pods that have
     restarts_together: bool = False  # one pod that is lost has it make all of them anew
+    deadline_seconds: int = 0  # it ends its pods at the latest so long after its start; 0: never
 
     @property
     def pods(self) -> int:
@@ -113,6 +114,7 @@ def record_of(
     failures_left: int | None = None,
     failures: int = 0,
     restarts_together: bool = False,
+    deadline_seconds: int = 0,
 ) -> WorkloadRecord:
     """Return the record of a workload with this metadata."""
     metadata = written or wire.Metadata()
@@ -137,6 +139,7 @@ def record_of(
         failures_left=failures_left,
         failures=failures,
         restarts_together=restarts_together,
+        deadline_seconds=deadline_seconds,
     )
 
 

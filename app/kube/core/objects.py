@@ -137,6 +137,7 @@ class PodRecord(msgspec.Struct, frozen=True, gc=False):
     is_marked: bool = False
     """Of a pod behind a gate: its condition says that no node takes it, so that node autoscalers
     count it."""
+    deadline_seconds: int = 0  # its kubelet ends it so long after its start; 0: never
 
     @property
     def is_finished(self) -> bool:

@@ -44,6 +44,7 @@ SCHEDULED = "PodScheduled"  # the condition that says whether a pod has a node
 UNSCHEDULABLE = "Unschedulable"  # its reason where no node takes the pod …
 GATED = "SchedulingGated"  # … and where nobody has looked, for the pod is behind a gate
 MOST_GRACE_SECONDS = 86_400  # of what a pod may say
+MOST_DEADLINE_SECONDS = 2**31 - 1  # as the API server has it
 FEW_TERMS = 32  # as many as a pod is narrowed to by default; kept apart from what is longer
 FEW_TOLERATIONS = 16  # lines that are worth sharing; pods have two to five
 SHORT_AFFINITY = 8 * KIB  # bytes of JSON; such a pod's has 3,000
@@ -136,6 +137,7 @@ def pod_record(
         pod_group=intern(group.pod_group_name or "") if group is not None else "",
         health=_health(status) if spec.node_name else "",
         is_marked=bool(spec.scheduling_gates) and _is_marked(status.conditions),
+        deadline_seconds=deadline(spec.active_deadline_seconds),
     )
 
 
@@ -256,6 +258,11 @@ def kept(texts: Mapping[str, str | None] | None, keep: Keep) -> Mapping[str, str
         return _NOTHING
     kept = {intern(key): intern(value or "") for key, value in texts.items() if keep(key)}
     return kept or _NOTHING
+
+
+def deadline(seconds: int | None) -> int:
+    """Return an activeDeadlineSeconds within the bounds of the API; 0: there is none."""
+    return min(max(seconds or 0, 0), MOST_DEADLINE_SECONDS)
 
 
 def _gates(spec: wire.PodSpec) -> tuple[str, ...]:

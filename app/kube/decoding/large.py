@@ -70,6 +70,7 @@ class _PodSpec(wire.Wire):
     resource_claims: msgspec.Raw = _NULL
     preemption_policy: wire.Text = None
     scheduling_group: wire.SchedulingGroup | None = None
+    active_deadline_seconds: int | None = None
 
 
 class _Pod(wire.Wire):
@@ -211,6 +212,7 @@ def pod(raw: bytes | memoryview | msgspec.Raw) -> tuple[wire.Pod, str]:
         None if claims in (b"null", b"[]") else [spec.resource_claims],  # only whether there is one
         spec.preemption_policy,
         spec.scheduling_group,
+        spec.active_deadline_seconds,
     )
     metadata = parts.metadata(found.metadata or _Metadata())
     return wire.Pod(metadata, read, found.status), "; ".join(parts.unread)

@@ -124,6 +124,7 @@ class PodSpec(Wire):
     resource_claims: list[msgspec.Raw] | None = None
     preemption_policy: Text = None
     scheduling_group: SchedulingGroup | None = None
+    active_deadline_seconds: int | None = None
 
 
 class Readiness(Wire):

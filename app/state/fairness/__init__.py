@@ -1,5 +1,6 @@
 """What a gang may keep from others.
 
 Places for pods that do not exist (`absent_pods.py`) or are lost (`owed_places.py`), and nodes that
-are kept free because it has waited too long (`starvation.py`).
+are kept free because it has waited too long (`starvation.py`). Which of them are likely to be free
+first is in `expected_room.py`, and when pods are likely to end in `run_times.py`.
 """

@@ -12,15 +12,22 @@ have room if all pods that end had ended. Earmarks are few in a namespace, a sha
 have an end, after which the namespace has none for as long as it had one. No node is earmarked
 where room is kept for a gang of the same or a higher priority, which others were evicted for.
 
+With `backfill` on it is known of some pods when they end (`expected_room.py`). Then the nodes are
+those of the domain that is likely to have room first, or of the whole cluster for a gang without a
+required level; what is likely to end before all of them are free may use them until then; and the
+earmark is found anew at every review. It ends when the room has not come `earmark_seconds` after it
+was expected first; if it does come, the namespace may have the next one at once.
+
 A gang that is not planned before its own pods come to /filter is not among those that wait here: it
 had its domain, and could not use it.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -28,6 +35,8 @@ from app.dialects.spec import GangKey
 from app.kube.core.objects import Amounts, PodRecord
 from app.state.cache.books import Books, TopologyBooks
 from app.state.cache.node_table import NodeTable
+from app.state.fairness.expected_room import Endings, Expected, Need, first_room
+from app.state.fairness.run_times import RunTimes
 from app.state.gang.gang import Gang
 from app.state.isolation import confined
 from app.state.plan.planner import Planner
@@ -46,6 +55,7 @@ MOST_TRIED = 32  # gangs in one review; the others are tried in the next ones
 MOST_TRIED_IN_NAMESPACE = 4
 MOST_NODES_READ = 2_048  # in one review: what runs there is added up pod by pod, 5 us for 30 pods
 MOST_DOMAINS = 4  # tried for one gang
+ANYWHERE = -1  # the level of a gang that requires none
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +67,17 @@ class Earmark:
     scarce: frozenset[str]  # pods that request any of these are kept off
     since: float
     until: float
+    free_at: float = -math.inf
+    """When all of them are likely to be free; -infinity: nothing says when."""
+
+    @property
+    def is_expected(self) -> bool:
+        """Whether it is likely to become free at some time."""
+        return self.free_at > -math.inf
+
+    def opens_more_than(self, other: Earmark) -> bool:
+        """Whether pods may pass this one that the other one keeps off."""
+        return not other.nodes <= self.nodes or self.free_at > other.free_at
 
     def bars(self, pod: PodRecord) -> bool:
         """Whether these nodes are closed to an ordinary pod.
@@ -88,12 +109,14 @@ class Starvation:
     node_table: NodeTable
     nominations: Nominations
     planner: Planner
+    run_times: RunTimes
     of: dict[GangKey, Earmark] = field(default_factory=dict)
     too_large: dict[GangKey, int] = field(default_factory=dict)
     """The nodes that a gang would need: more than may be kept at all."""
     _rests: dict[str, list[float]] = field(default_factory=dict)
     """By namespace: for each earmark that has ended, until when no other takes its place."""
     _tried: set[GangKey] = field(default_factory=set)  # since all others were
+    _reviewed_at: float = 0.0
 
     # -- giving and ending -----------------------------------------------------------------------
 
@@ -104,19 +127,38 @@ class Starvation:
             gang for gang in waiting if gang.complete_at <= limit and gang.priority >= floor
         )
         before = dict(self.of)
+        self._reviewed_at = now
         self._end({gang.key for gang in starving}, now)
-        self._give(starving, now)
+        room = _Room(_Lasting(self.books, MOST_NODES_READ), self._endings(now))
+        self._renew(starving, now, room)
+        self._give(starving, now, room)
         rank = {gang.key: rank_in_queue(gang) for gang in starving}
         self.planner.earmarked = {key: (each.nodes, rank[key]) for key, each in self.of.items()}
+        self.planner.free_in = {
+            key: each.free_at - now for key, each in self.of.items() if each.is_expected
+        }
         return NOTHING.union(
-            *(each.nodes for key, each in before.items() if self.of.get(key) is not each)
+            *(
+                each.nodes
+                for key, each in before.items()
+                if key not in self.of or self.of[key].opens_more_than(each)
+            )
         )
+
+    def _endings(self, now: float) -> Endings | None:
+        if not self.run_times:
+            return None
+        latest = now + self.settings.backfill_seconds
+        return Endings(self.books, self.run_times, now, latest, MOST_NODES_READ)
 
     def _end(self, starving: set[GangKey], now: float) -> None:
         for key, mark in list(self.of.items()):
             if key not in starving or mark.until <= now:
                 del self.of[key]
-                self._rests.setdefault(key.namespace, []).append(2 * now - mark.since)
+                if mark.until <= now or not mark.is_expected:
+                    # Before it was to be free others could use it.
+                    closed = now - max(mark.since, mark.until - self.settings.earmark_seconds)
+                    self._rests.setdefault(key.namespace, []).append(now + closed)
         for namespace, ends in list(self._rests.items()):
             self._rests[namespace] = [end for end in ends if end > now]
             if not self._rests[namespace]:
@@ -124,10 +166,22 @@ class Starvation:
         self.too_large = {key: nodes for key, nodes in self.too_large.items() if key in starving}
         self._tried &= starving
 
-    def _give(self, starving: Sequence[Gang], now: float) -> None:
+    def _renew(self, starving: Sequence[Gang], now: float, room: _Room) -> None:
+        """Find earmarks anew whose nodes get free at some time: other nodes may before."""
+        for gang in starving:
+            mark = self.of.get(gang.key)
+            if mark is None or not mark.is_expected:
+                continue
+            with confined(self.planner.on_fault, "earmark for gang {}", gang.key):
+                del self.of[gang.key]  # its own nodes are free for it
+                found = self._chosen(gang, now, room)
+                until = mark.until if found is None else min(mark.until, found.until)
+                self.of[gang.key] = replace(found or mark, since=mark.since, until=until)
+
+    def _give(self, starving: Sequence[Gang], now: float, room: _Room) -> None:
         kept = Counter(key.namespace for key in self.of)
         kept.update({namespace: len(ends) for namespace, ends in self._rests.items()})
-        tried, lasting = Counter[str](), _Lasting(self.books, MOST_NODES_READ)
+        tried = Counter[str]()
         for gang in self._in_turn(starving):
             namespace = gang.key.namespace
             if (
@@ -136,12 +190,12 @@ class Starvation:
                 or tried[namespace] >= MOST_TRIED_IN_NAMESPACE
             ):
                 continue
-            if tried.total() >= MOST_TRIED or lasting.is_spent:
+            if tried.total() >= MOST_TRIED or room.is_spent:
                 break
             tried[namespace] += 1
             self._tried.add(gang.key)
             with confined(self.planner.on_fault, "earmark for gang {}", gang.key):
-                mark = self._chosen(gang, now, lasting)
+                mark = self._chosen(gang, now, room)
                 if mark is not None:
                     self.of[gang.key] = mark
                     kept[namespace] += 1
@@ -162,7 +216,14 @@ class Starvation:
         """The nodes that are closed to an ordinary pod."""
         if not self.of:
             return NOTHING
-        return NOTHING.union(*(each.nodes for each in self.of.values() if each.bars(pod)))
+        seconds = self.run_times.seconds_of(pod)
+        return NOTHING.union(
+            *(
+                each.nodes
+                for each in self.of.values()
+                if each.bars(pod) and self._reviewed_at + seconds > each.free_at
+            )
+        )
 
     def rests_until(self, namespace: str) -> float:
         """When a namespace may have all its earmarks again; 0 if it may."""
@@ -184,13 +245,18 @@ class Starvation:
 
     # -- which nodes -----------------------------------------------------------------------------
 
-    def _chosen(self, gang: Gang, now: float, lasting: _Lasting) -> Earmark | None:
-        """Nodes of the domain where most of the gang fits now, of those that could take it all."""
+    def _chosen(self, gang: Gang, now: float, room: _Room) -> Earmark | None:
+        """Nodes of the domain that is likely to have room first, if that is known of some.
+
+        Else of that where most of the gang fits now, of those that could take it all.
+        """
         self.too_large.pop(gang.key, None)
         viewed = self.planner.view(gang)
         if viewed is None:
             return None
         pod_sets = tuple(pod_set for pod_set in viewed[0] if any(pod_set.required))
+        if not pod_sets and room.endings is not None:
+            pod_sets = viewed[0]
         topology = viewed[1]
         kept = self.nominations.kept(gang.priority, gang.members, gang.placeholders)
         taken = self.nodes().union(kept)
@@ -203,9 +269,15 @@ class Starvation:
         if not fits or not topology.tree.nodes:
             return None
         levels = {level for pod_set in pod_sets for level in pod_set.required}
-        level = min(topology.levels.index(each) for each in levels)
+        level = min((topology.levels.index(each) for each in levels), default=ANYWHERE)
         is_whole = len(levels) > 1 or any(pod_set.slices for pod_set in pod_sets)
-        slots = self._slots(gang, fits, topology.tree, level, lasting, is_whole=is_whole)
+        sought = _Sought(gang, fits, topology.tree, level, is_whole=is_whole)
+        found = None if room.endings is None else self._expected(sought, room.endings)
+        slots: Sequence[int] = ()
+        if found is not None:
+            slots = found.slots
+        elif levels:
+            slots = self._slots(sought, room.lasting)
         if not slots:
             return None
         return Earmark(
@@ -213,20 +285,26 @@ class Starvation:
             gang.priority,
             scarce_in(each.request for each in fits),
             since=now,
-            until=now + self.settings.earmark_seconds,
+            until=(found.at if found else now) + self.settings.earmark_seconds,
+            free_at=found.at if found else -math.inf,
         )
 
-    def _slots(
-        self,
-        gang: Gang,
-        fits: Sequence[_Fit],
-        tree: Tree,
-        level: int,
-        lasting: _Lasting,
-        *,
-        is_whole: bool,
-    ) -> Sequence[int]:
-        """The slots to keep, none if there are none or too many; `is_whole`: all of a domain."""
+    def _expected(self, sought: _Sought, endings: Endings) -> Expected | None:
+        """The slots of the domain that is likely to have room first, unless they are too many."""
+        if sought.is_whole and sought.level == ANYWHERE:
+            return None
+        needs = [Need(each.pods, each.request, each.empty) for each in sought.fits]
+        found = first_room(needs, sought.domains(), sought.tree, endings, is_whole=sought.is_whole)
+        if found is None or (sought.is_for_absent and found.at <= endings.now):
+            return None
+        most, nodes = self._most_nodes(), len(found.slots)
+        if nodes > most:
+            self.too_large[sought.gang.key] = nodes
+        return found if nodes <= most - len(self.nodes()) else None
+
+    def _slots(self, sought: _Sought, lasting: _Lasting) -> Sequence[int]:
+        """The slots to keep, none if there are none or too many."""
+        fits, tree, level, is_whole = sought.fits, sought.tree, sought.level, sought.is_whole
         starts, most = tree.starts[level], self._most_nodes()
         fitting = np.zeros(len(starts), dtype=np.int64)
         is_large_enough = np.ones(fitting.size, dtype=np.bool_)
@@ -235,7 +313,7 @@ class Starvation:
             fitting += np.minimum(np.add.reduceat(each.now, starts), each.pods)
         domains = np.argsort(np.where(is_large_enough, -fitting, 1), kind="stable")[:MOST_DOMAINS]
         # Where all that exists fits, what lacks room are pods that do not exist.
-        is_for_absent = any(each.pod.uid in gang.placeholders for each in gang.unplanned())
+        is_for_absent = sought.is_for_absent
         pods, least = sum(each.pods for each in fits), len(tree.nodes) + 1
         for domain in domains[is_large_enough[domains]].tolist():
             if is_for_absent and fitting[domain] == pods:
@@ -252,7 +330,7 @@ class Starvation:
             if kept and len(kept) <= most - len(self.nodes()) and not lasting.is_spent:
                 return kept
         if most < least <= len(tree.nodes):
-            self.too_large[gang.key] = least
+            self.too_large[sought.gang.key] = least
         return ()
 
     def _fit(
@@ -299,6 +377,48 @@ class _Lasting:
                 for resource, amount in request:
                     left[resource] = left.get(resource, 0) - amount
         return left
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """What is read of nodes in one review. `endings`: None if no end is known."""
+
+    lasting: _Lasting
+    endings: Endings | None
+
+    @property
+    def is_spent(self) -> bool:
+        return self.lasting.is_spent or (self.endings is not None and self.endings.is_spent)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sought:
+    """What a gang needs. `level`: of its domain; `is_whole`: all of a domain is kept."""
+
+    gang: Gang
+    fits: Sequence[_Fit]
+    tree: Tree
+    level: int
+    is_whole: bool
+
+    @property
+    def is_for_absent(self) -> bool:
+        """Whether some of its pods do not exist."""
+        return any(each.pod.uid in self.gang.placeholders for each in self.gang.unplanned())
+
+    def domains(self) -> Sequence[range]:
+        """Those that could take all of it, those first where most of it fits now."""
+        if self.level == ANYWHERE:
+            return (range(len(self.tree.nodes)),)
+        starts = self.tree.starts[self.level]
+        is_large_enough = np.ones(len(starts), dtype=np.bool_)
+        fitting = np.zeros(len(starts), dtype=np.int64)
+        for each in self.fits:
+            is_large_enough &= np.add.reduceat(each.empty, starts) >= each.pods
+            fitting += np.minimum(np.add.reduceat(each.now, starts), each.pods)
+        found = np.argsort(-fitting, kind="stable")
+        slots = (self.tree.slots(self.level, each) for each in found[is_large_enough[found]])
+        return [range(each.start, each.stop) for each in slots]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ A request that found no place is searched again when something has changed for i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -90,6 +91,10 @@ class Planner:
     on_fault: OnFault = reraise
     earmarked: dict[GangKey, tuple[frozenset[str], Rank]] = field(default_factory=dict)
     """Nodes kept for a gang from those that come after it (`fairness/starvation.py`)."""
+    free_in: dict[GangKey, float] = field(default_factory=dict)
+    """Of these, in how many seconds all are likely to be free: what ends before may use them."""
+    expected_seconds: Callable[[Gang], float] = lambda gang: math.inf
+    """How long a gang is likely to run."""
     new_nodes: dict[GangKey, tuple[frozenset[str], Rank]] = field(default_factory=dict)
     """The same of nodes that were made while it asked for some (`autoscaling/new_nodes.py`)."""
     _options: Options = field(init=False)
@@ -498,7 +503,10 @@ class Planner:
         if not (self.earmarked or self.new_nodes):
             return frozenset()
         rank = rank_in_queue(gang)
-        each = chain(self.earmarked.items(), self.new_nodes.items())
+        seconds = self.expected_seconds(gang) if self.free_in else math.inf
+        passed = {key for key, free_in in self.free_in.items() if seconds <= free_in}
+        earmarked = (each for each in self.earmarked.items() if each[0] not in passed)
+        each = chain(earmarked, self.new_nodes.items())
         others = (nodes for key, (nodes, its) in each if key != gang.key and its < rank)
         return frozenset().union(*others)
 

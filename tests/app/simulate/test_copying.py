@@ -73,6 +73,20 @@ def test_nodes_that_are_kept_for_a_gang_that_starves_are_left_to_it() -> None:
     assert found.verdict is Verdict.DOES_NOT_FIT
 
 
+@pytest.mark.parametrize(("free_in", "fits"), [(500.0, True), (400.0, False)])
+def test_what_ends_before_kept_nodes_are_free_may_use_them(free_in: float, fits: bool) -> None:
+    engine = engine_of(two(), backfill="deadlines")
+    for at in range(3):
+        engine.apply(Applied(pod(f"s{at}", annotations=group("s", 3, RACK))), NOW)
+    (starving,) = engine.gangs.by_key.values()
+    rank = (True, -1.0, 0.0, "default", "s")
+    engine.planner.earmarked[starving.key] = (frozenset({"a", "b"}), rank)
+    engine.planner.free_in[starving.key] = free_in
+    ending = job("t", 1)
+    ending["spec"]["activeDeadlineSeconds"] = 450
+    assert (simulated(engine, ending).verdict is Verdict.FITS) is fits
+
+
 def test_places_that_others_of_the_namespace_have_for_pods_to_come_count() -> None:
     settings = {"absent_pods_per_namespace": 2, "absent_share_per_namespace": 0.0}
     engine = engine_of([node(f"b0/r0/n{at}") for at in range(8)], **settings)

@@ -146,6 +146,15 @@ def test_a_job_keeps_the_size_of_its_gang():
     )
 
 
+@pytest.mark.parametrize(("said", "seconds"), [(None, 0), (600, 600), (-5, 0)])
+def test_jobs_say_when_their_pods_end(said, seconds):
+    spec = {"activeDeadlineSeconds": said, "template": TEMPLATE}
+    assert record_of(decode_job, spec).deadline_seconds == seconds
+    policy = {"runPolicy": {"activeDeadlineSeconds": said}}
+    read = partial(decode_training_job, kind="PyTorchJob")
+    assert record_of(read, policy).deadline_seconds == seconds
+
+
 def failure_rule(action, **on):
     return {"podFailurePolicy": {"rules": [{"action": action, **on}]}}
 

@@ -76,6 +76,18 @@ def test_a_job_has_as_many_pods_as_run_at_a_time(record, pods):
 # -- JobSet ------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("said", "seconds"), [((600, 900), 900), ((600, 0), 0), ((0, 0), 0)])
+def test_the_pods_of_a_job_set_end_with_the_last_of_its_jobs(said, seconds):
+    jobs, _ = job_set("js", {"workers": (2, 2)}, RACK)
+    made = [
+        msgspec.structs.replace(each, deadline_seconds=deadline)
+        for each, deadline in zip(jobs, said, strict=True)
+    ]
+    found = spec(GangKey("default", "js", "jobset", "uid-JobSet-js/0"), *made)
+    assert found is not None
+    assert found.lifecycle.deadline_seconds == seconds
+
+
 @pytest.mark.parametrize(
     ("left", "restarts_left", "expected"),
     [

@@ -21,7 +21,12 @@ from app.kube.core.objects import (
     Term,
     Toleration,
 )
-from app.kube.decoding.decode import decode_node, decode_pod, decode_version
+from app.kube.decoding.decode import (
+    MOST_DEADLINE_SECONDS,
+    decode_node,
+    decode_pod,
+    decode_version,
+)
 from app.kube.decoding.label_keys import LabelKeys
 from app.kube.decoding.large import LARGE
 from tests.app.dialects.native.objects import ON
@@ -361,6 +366,16 @@ def test_a_pod_names_its_pod_group(said, name):
     filling = {"name": "c", "env": [{"name": "A", "value": "x" * LARGE}]}
     large = pod_from({"spec": {"schedulingGroup": said, "containers": [filling]}})
     assert (small.pod_group, large.pod_group) == (name, name)
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds"), [(None, 0), (60, 60), (-1, 0), (2**40, MOST_DEADLINE_SECONDS)]
+)
+def test_a_pod_says_when_its_kubelet_ends_it(said, seconds):
+    filling = {"name": "c", "env": [{"name": "A", "value": "x" * LARGE}]}
+    for more in ({}, {"containers": [filling]}):
+        spec = {"activeDeadlineSeconds": said, **more}
+        assert pod_from({"spec": spec}).deadline_seconds == seconds
 
 
 @pytest.mark.parametrize(
