@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from benchmarks.quality import large
+from benchmarks.quality import gang_waits, large
 from benchmarks.quality.allocation import GPU, MIB, WHOLE, Asked, Trace, replayed
 from benchmarks.quality.feasible import BLOCK, RACK, instance
 from tests.records import node
@@ -80,3 +80,31 @@ def test_parts_that_fit_by_sum_and_on_no_gpu_are_not_placed() -> None:
 def test_the_same_order_of_pods_comes_out_the_same() -> None:
     of = trace(asked(1, 600), asked(2), asked(1, 300), asked(4))
     assert replayed(of, 7) == replayed(of, 7)
+
+
+def waiting(*jobs: tuple[float, int, float]) -> gang_waits.Trace:
+    """Four hosts of one ASW, and gangs by arrival, pods and seconds."""
+    hosts = [gang_waits.host("p", "a", f"h{at}") for at in range(4)]
+    return gang_waits.Trace(hosts, [gang_waits.Job(*each) for each in jobs])
+
+
+OVERTAKEN = ((0.0, 2, 5_000.0), (10.0, 4, 100.0), (400.0, 2, 9_000.0), (500.0, 2, 4_000.0))
+"""The gang of four waits; of those behind it the second one ends before the first gang does."""
+
+
+@pytest.mark.parametrize("mode", gang_waits.MODES)
+def test_a_gang_that_starves_is_overtaken_by_what_ends_before_its_room_is_there(
+    mode: gang_waits.Mode,
+) -> None:
+    of = waiting(*OVERTAKEN)
+    passing = gang_waits.replayed(of, mode, earmarks_per_namespace=0).seconds
+    assert passing[1:3] == pytest.approx([9_390.0, 0.0])
+    settings = {"has_deadlines": True, "backfill": "deadlines", "earmarked_share": 1.0}
+    found = gang_waits.replayed(of, mode, **settings).seconds
+    assert found == pytest.approx([0.0, 4_990.0, 4_700.0, 0.0])
+
+
+def test_gangs_that_come_closer_together_ask_for_the_load() -> None:
+    of = gang_waits.loaded(waiting(*OVERTAKEN), 0.5, deal=1)
+    work = sum(job.pods * job.seconds for job in of.jobs)
+    assert work / (of.jobs[-1].arrival * len(of.nodes)) == pytest.approx(0.5)
