@@ -9,8 +9,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from app.errors import SettingsError
 from app.main import build
-from tests.app.test_main import Plane, member, running, settings_for
-from tests.cluster import RACK
+from tests.app.test_main import NODES, Plane, member, running, settings_for
+from tests.cluster import GPU, RACK, pod
 
 pytestmark = pytest.mark.slow
 
@@ -81,6 +81,18 @@ async def test_the_room_of_named_shapes_is_told_by_level(tmp_path):
         assert found['corral_shape_reserved_pods{shape="node"}'] == 0
         assert found[f'corral_shape_largest_pods{{level="{RACK}",shape="node"}}'] == 2
         assert found[f'corral_shape_fragmentation_ratio{{level="{RACK}",shape="node"}}'] == 0
+
+
+async def test_a_pod_in_a_free_rack_moves_the_fragmentation_of_its_level(tmp_path):
+    """Of two racks of two nodes, one has half a node taken: what else it has is in no whole one."""
+    half = pod("half", requests={GPU: 4}, nodeName=NODES[0])
+    async with running(tmp_path, metric_shapes="half:nvidia.com/gpu=4") as plane:
+        fragmentation = f'corral_shape_fragmentation_ratio{{level="{RACK}",shape="half"}}'
+        assert (await metrics(plane))[fragmentation] == 0
+        await plane.create(half)
+        found = await metrics_with(plane, fragmentation, 3 / 7)
+        assert found[fragmentation] == pytest.approx(3 / 7)
+        assert found['corral_shape_free_pods{shape="half"}'] == 7
 
 
 async def test_a_shape_that_cannot_be_read_ends_the_start_by_name(tmp_path):

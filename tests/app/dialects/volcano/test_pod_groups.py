@@ -189,6 +189,19 @@ def test_what_is_not_valid_is_told_to_each_of_its_pods(spec: Any, flaw: str) -> 
     assert (claim.gang, claim.flaw) == (KEY, flaw)
 
 
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"matchLabelKeys": list("abcdefgh")}, id="keys"),
+        pytest.param(
+            {"labelSelector": {"matchLabels": dict.fromkeys("abcdefgh", "x")}}, id="requirements"
+        ),
+    ],
+)
+def test_as_much_as_is_allowed_is_valid(spec: Any) -> None:
+    assert decoded(pod_group("pg", 1, subGroupPolicy=[spec])).flaw == ""
+
+
 def test_a_status_that_cannot_be_read_hides_nothing_of_the_spec() -> None:
     made = pod_group("pg", 3)
     made["status"] = {"phase": 7}
