@@ -15,17 +15,18 @@ is not born in place again for a while, nor is one that was given back (`giving_
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
 import msgspec
 
-from app.dialects.spec import Claim, GangKey
+from app.dialects.spec import Claim, GangKey, GangSpec
 from app.kube.core.objects import PodRecord
 from app.state.claims.unseen import UnseenPods
 from app.state.fairness.absent_pods import AbsentPods
+from app.state.gang import minimum
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
 from app.state.gang.membership import Member, member_of
@@ -134,7 +135,7 @@ class Births:
             return None  # it is mistaken
         placeholders.foresee(gang, founder, now, self.reservations.most_absent(gang))
         self.queue.budget.spend(key.namespace, GANG + POD * len(gang.placeholders))
-        if len(gang.placeholders) != spec.pods:
+        if not _has_place_for_all(gang, spec):
             return None  # of some it is not known what they are like, or they are too many
         if self.absent_pods.why_not(gang, list(gang.placeholders)) is not None:
             return None
@@ -218,3 +219,13 @@ class Births:
             if gang.members:
                 self.plans.lose(gang, "not all of its pods have come", now, losses=0)
         self.roll_calls.review(gang, now)
+
+
+def _has_place_for_all(gang: Gang, spec: GangSpec) -> bool:
+    """Whether there is a placeholder for each pod of each leaf: what its founder is like says
+    nothing of the pods of other leaves.
+    """
+    names = minimum.names_of(spec)
+    places = (each.member.leaf for each in gang.placeholders.values())
+    known = Counter(minimum.leaf_of(names, leaf) for leaf in places)
+    return known == Counter({leaf.name: leaf.pods for leaf in spec.leaves() if leaf.pods})

@@ -7,13 +7,19 @@ import pytest
 
 from app.dialects import corral
 from app.dialects.quota.dialect import QuotaRecord
-from app.kube.core.objects import PodRecord
+from app.dialects.volcano.jobs import decode_job
+from app.kube.core.objects import Owner, PodRecord
+from app.kube.watch.events import Listed
 from app.state.effects import Mark
 from app.state.filter_result import Pinned, Rejected
 from app.state.turns.budget import POD
-from tests.app.state.born.nursery import ASKED, fast, nursery, rack, train
+from tests.app.dialects.volcano.workloads import task, vcjob
+from tests.app.state.born.nursery import ASKED, SECONDS, Nursery, fast, nursery, rack, train
+from tests.app.state.histories.test_pod_groups import KINDS as VOLCANO
+from tests.app.state.histories.test_pod_groups import group as volcano_group
+from tests.app.state.histories.test_pod_groups import pods as volcano_pods
 from tests.app.state.world import members
-from tests.records import RACK, group, job_pods, pod
+from tests.records import RACK, group, job_pods, node, pod
 
 
 def test_the_first_pod_of_a_job_is_narrowed_to_the_nodes_of_its_gang_and_to_racks_beside():
@@ -256,6 +262,25 @@ def test_pods_that_nobody_makes_anew_wait_behind_the_gate():
     world = nursery(rack(0), [])
     assert world.asked(members("g", 4)[0]) is None
     assert world.held == {}
+
+
+@pytest.mark.parametrize(
+    ("tasks", "held"), [({"worker": 2}, 2), ({"master": 1, "worker": 1}, 0)], ids=["alike", "not"]
+)
+def test_a_worker_says_nothing_of_what_the_master_is_like(tasks, held):
+    made = vcjob("train", *(task(name, 3, min_available=least) for name, least in tasks.items()))
+    made["metadata"]["uid"] = "uid-train"
+    nodes = [node(f"n{at}", gpus=1) for at in range(4)]
+    world = Nursery(nodes, kinds=VOLCANO, levels=(), born_seconds=SECONDS)
+    world.apply(Listed("Job.batch.volcano.sh", (decode_job(msgspec.json.encode(made)),)))
+    pod_group = volcano_group(2, tasks=tasks, owner="uid-train")
+    world.apply(Listed("PodGroup.scheduling.volcano.sh", (pod_group,)))
+    world.apply(Listed("HyperNode", ()))
+    world.tick()
+    owner = Owner("batch.volcano.sh/v1alpha1", "Job", "train", "uid-train")
+    (worker,) = volcano_pods(1, owner=owner)
+    assert (world.asked(worker) is not None) is (held > 0)
+    assert len(world.held) == held
 
 
 def test_a_group_that_says_fast_admission_is_born_and_starts_with_its_first_pod():
