@@ -8,6 +8,7 @@ A gang of which nothing is said, the canary, has its place before and must have 
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Iterator
@@ -254,7 +255,7 @@ async def _asked(app: FastAPI, path: str, body: bytes) -> tuple[int, bytes]:
     parts = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive() -> dict[str, Any]:
-        return parts.pop() if parts else {"type": "http.disconnect"}
+        return parts.pop() if parts else await asyncio.Future()  # the client stays
 
     async def send(message: Any) -> None:
         sent.append(message)

@@ -280,7 +280,8 @@ class Planner:
                 "" if self.books.nodes else NO_NODES,
                 CLAIMS_NOT_COUNTED if gang.has_claims else "",
             )
-            return replace(found, note="; ".join(filter(None, notes)))
+            note = "; ".join(filter(None, notes))
+            return replace(found, note=note) if note else found
         return found
 
     @contextmanager
