@@ -168,7 +168,8 @@ def test_nothing_is_scraped_where_no_port_is_open() -> None:
 
 
 def test_every_optional_cluster_role_is_asked_for_here() -> None:
-    assert OPTIONAL.keys() == {*ASKING, "corral-namespaces", "corral-readers"}
+    others = {"corral-namespaces", "corral-readers", "corral-suspend"}
+    assert OPTIONAL.keys() == {*ASKING, *others}
 
 
 def test_operators_that_lift_gates_may() -> None:

@@ -139,8 +139,10 @@ def test_with_rights_of_an_older_corral_gangs_start_and_one_write_is_refused(
         assert corral.metric('corral_wakes_total{outcome="not_nominated"}') >= PODS - 1
         assert corral.bugs() == {}
     refused = plane.denials()
-    assert {each.path.rpartition("/")[2] for each in refused} == {"status"}
-    assert len(refused) < PODS  # those of the first gang that were under way side by side
+    # Of the first gang alone, whose pods may all be under way before the first is refused.
+    once = {f"/api/v1/namespaces/default/pods/a-{number}/status" for number in range(PODS)}
+    assert {each.path for each in refused} <= once
+    assert 0 < len(refused) <= PODS
 
 
 def test_what_corral_nominated_is_taken_back_after_a_restart_and_nothing_else(
