@@ -158,15 +158,19 @@ class BornChecks:
             gang = gangs.get(key)
             if gang is None or gang.number != known.number or gang.birth is None:
                 del life.births[key]
-                self._note_end(life, key, gang, known)
+                is_over = self.clock.now >= known.moved_at + corral.settings.born_seconds
+                self._note_end(life, key, gang, known, is_over=is_over)
         for key in life.engine.births._open:
             gang = gangs.get(key)
             if gang is not None and gang.birth is not None:
                 self._follow(corral, life, gang)
 
-    def _note_end(self, life: Life, key: GangKey, gang: Gang | None, known: OpenBirth) -> None:
+    def _note_end(
+        self, life: Life, key: GangKey, gang: Gang | None, known: OpenBirth, *, is_over: bool
+    ) -> None:
         """Remember a gang that was not whole in time."""
-        if gang is None or gang.number != known.number:
+        is_gone = gang is None or gang.number != known.number
+        if gang is None or is_gone:
             is_whole = known.most_present > 0  # its pods came, and have gone
         else:
             pods, spec = members_of(life, key), gang.membership.spec
@@ -174,7 +178,7 @@ class BornChecks:
             is_whole = is_whole or not known.starts_whole
             is_whole = is_whole or any(not is_live(pod) for pod in pods) or gang.has_started
         self.hits.hit("W born whole" if is_whole else "F22 not whole")
-        if not is_whole:
+        if not is_whole and (is_over or not is_gone):  # else its topology has gone, or a node
             life.births_failed[key] = self.clock.now
 
     def _follow(self, corral: Corral, life: Life, gang: Gang) -> None:
