@@ -14,7 +14,7 @@ FLOOR = 50  # hits of each fault per 500 seeds
 FLOOR_OF = {
     "F21 budget": 25,
     "F22 not whole": 25,
-    "W given back": 25,
+    "W given back": 10,
     "W suspended": 10,
     "W resumed": 10,
     "F22 crash suspended": 3,
