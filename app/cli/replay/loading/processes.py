@@ -14,6 +14,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Thread
 from typing import Any
 
 from app.errors import CorralError
@@ -89,9 +90,9 @@ def run_cluster(snapshot: dict[str, Any], kubeconfig: Path, pipe: Connection) ->
             gc.collect()
             gc.freeze()  # all that is there stays: to look through it again takes 0.1 s each time
             pipe.send(cluster.url)
-            await asyncio.to_thread(_end_with, pipe)
+            await asyncio.Event().wait()
 
-    _run(run)
+    _run(run, pipe)
 
 
 def run_corral(kubeconfig: Path, levels: tuple[str, ...], pipe: Connection) -> None:
@@ -120,9 +121,9 @@ def run_corral(kubeconfig: Path, levels: tuple[str, ...], pipe: Connection) -> N
                 before = parts.unready() or now
                 await asyncio.sleep(1.0)
             pipe.send(parts.extender_url)
-            await asyncio.to_thread(_end_with, pipe)
+            await asyncio.Event().wait()
 
-    _run(run)
+    _run(run, pipe)
 
 
 def _end_with(pipe: Connection) -> None:
@@ -132,9 +133,11 @@ def _end_with(pipe: Connection) -> None:
     os._exit(0)  # an orderly stop would wait for others, and is not seen
 
 
-def _run(work: Any) -> None:
+def _run(work: Any, pipe: Connection) -> None:
     import uvloop
 
+    # From the beginning: it may be gone before this one is ready, or never is.
+    Thread(target=_end_with, args=(pipe,), daemon=True).start()
     # Ctrl-C is for the process that started this one, which ends it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
