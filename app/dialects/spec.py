@@ -220,6 +220,18 @@ class Suspension:
 
 
 @dataclass(frozen=True, slots=True)
+class FailureLimit:
+    """How many more pods a controller may lose, failed or evicted, until it gives up for good."""
+
+    left: int
+    counted: int = 0  # of those that have failed or been deleted, and are not among `left`
+
+    def beside(self, ending: int) -> int:
+        """How many more, where so many end already; below zero: it gives up without any."""
+        return self.left - max(0, ending - self.counted)
+
+
+@dataclass(frozen=True, slots=True)
 class Lifecycle:
     """How a gang lives on when pods end; the defaults are a Job's."""
 
@@ -235,21 +247,12 @@ class Lifecycle:
 
     Else each gets one as there is room. Those that come later do not wait for one another.
     """
-    failures_left: int | None = None
-    """How many more pods may be evicted before the owner gives up for good; None: any number."""
-    failures_counted: int = 0  # pods that have failed or been deleted, and are not among those
+    failures: FailureLimit | None = None
+    """When the owner gives up for good; None: never."""
     deadline_seconds: int = 0
     """Its owner ends all its pods at the latest so long after they start; 0: never."""
     suspension: Suspension | None = None
     """What makes all its pods anew when it is suspended and goes on; None: nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class FailureLimit:
-    """What a controller makes of pods that fail, or are evicted."""
-
-    left: int  # so many more, and it does not give up for good
-    counted: int = 0  # so many it has counted
 
 
 @dataclass(frozen=True, slots=True)

@@ -167,8 +167,7 @@ def spec_of(key: GangKey, owners: Collection[WorkloadRecord], reads: Reads) -> G
             f"parallelism of Job {record.name}",
             [LeafSpec("", pods_at_once(record))],
             lifecycle=Lifecycle(
-                failures_left=record.failures_left,
-                failures_counted=record.failures,
+                failures=record.failure_limit,
                 suspension=JOB.suspension(record),
                 deadline_seconds=record.deadline_seconds,
             ),

@@ -25,7 +25,16 @@ from operator import attrgetter
 import msgspec
 
 from app.dialects.rules import whole_number
-from app.dialects.spec import Expected, GangKey, GangSpec, Index, LeafSpec, Lifecycle, Numbers
+from app.dialects.spec import (
+    Expected,
+    FailureLimit,
+    GangKey,
+    GangSpec,
+    Index,
+    LeafSpec,
+    Lifecycle,
+    Numbers,
+)
 from app.dialects.workloads import job
 from app.dialects.workloads.kind import (
     Place,
@@ -213,7 +222,7 @@ def spec_of(key: GangKey, owners: Collection[WorkloadRecord], reads: Reads) -> G
     members = _members(made, reads) or made
     there = _leaves_there(members, whole, reads)
     lifecycle = Lifecycle(
-        failures_left=_failures_left(whole, made),
+        failures=_failures(whole, made),
         restarts_together=any(each.failures_left == 0 for each in made),
         suspension=None if whole is None else JOB_SET.suspension(whole),
         deadline_seconds=_deadline(made),
@@ -254,12 +263,15 @@ def _members(made: Collection[WorkloadRecord], reads: Reads) -> list[WorkloadRec
     return found
 
 
-def _failures_left(whole: WorkloadRecord | None, made: Collection[WorkloadRecord]) -> int | None:
-    """None, if it lives on when all its pods are evicted; else 0: one Job that fails ends it."""
+def _failures(
+    whole: WorkloadRecord | None, made: Collection[WorkloadRecord]
+) -> FailureLimit | None:
+    """None, if it lives on when all its pods are evicted; else no pod may fail: one Job ends it."""
     if whole is not None and whole.restarts_left:
         return None
     bounded = ((each.failures_left, each) for each in made if each.failures_left is not None)
-    return 0 if any(most < job.pods_at_once(each) for most, each in bounded) else None
+    ends = any(most < job.pods_at_once(each) for most, each in bounded)
+    return FailureLimit(0) if ends else None
 
 
 def _leaves_there(

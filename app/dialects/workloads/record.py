@@ -66,6 +66,12 @@ class WorkloadRecord(ObjectRecord, frozen=True, gc=False):
     deadline_seconds: int = 0  # it ends its pods at the latest so long after its start; 0: never
 
     @property
+    def failure_limit(self) -> FailureLimit | None:
+        """When it fails; None: whatever its pods do, it does not."""
+        left = self.failures_left
+        return None if left is None else FailureLimit(left, self.failures)
+
+    @property
     def pods(self) -> int:
         """Pods that run at a time, of all templates."""
         return sum(template.pods for template in self.templates)
@@ -81,9 +87,7 @@ def failure_limit_of(record: WorkloadRecord, owner: ObjectRecord | None) -> Fail
     So it is, too, where the workload that owns it makes it anew then.
     """
     may_restart = isinstance(owner, WorkloadRecord) and owner.restarts_left > 0
-    if record.failures_left is None or record.is_finished or may_restart:
-        return None
-    return FailureLimit(record.failures_left, record.failures)
+    return None if record.is_finished or may_restart else record.failure_limit
 
 
 def patch_of_suspension(*, ends: bool) -> Mapping[str, object]:

@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from app.dialects import corral
-from app.dialects.spec import GangKey, GangSpec, Lifecycle, Suspension
+from app.dialects.spec import FailureLimit, GangKey, GangSpec, Lifecycle, Suspension
 from app.state.gang import minimum
 from app.state.gang.membership import Member, MembershipStatus
 from app.state.gang.parts import (
@@ -299,9 +299,9 @@ class Gang:
         return self._lifecycle.restarts_together
 
     @property
-    def failures_left(self) -> int | None:
-        """How many more pods its owner may lose; None: any number, or it does not say."""
-        return self._lifecycle.failures_left
+    def failures(self) -> FailureLimit | None:
+        """When its owner gives up for good; None: never, or it does not say."""
+        return self._lifecycle.failures
 
     @property
     def suspension(self) -> Suspension | None:
@@ -314,14 +314,12 @@ class Gang:
         Lost pods that are still there count, but for as many as the owner has counted already.
         What controls pods that its owner did not make is not asked: see `Owners`.
         """
-        lifecycle = self._lifecycle
-        if lifecycle.failures_left is None:
+        if self.failures is None:
             return False
         others = 0
         if len(self.members) > len(self.running):  # else all of them run
             others = sum(each.is_lost for each in self.members.values())
-        uncounted = max(0, others - lifecycle.failures_counted)
-        return pods + uncounted > lifecycle.failures_left
+        return pods > self.failures.beside(others)
 
     def settled_by_leaf(self) -> minimum.Pods:
         """How many pods of each leaf have a node, or have ended and count; see `minimum`."""

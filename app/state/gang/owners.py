@@ -35,7 +35,7 @@ class Owners:
     def left(self, uid: str, ending: int) -> int | None:
         """How many more pods a controller may lose, of which so many end; None: any number."""
         said = self.limit(uid)
-        return None if said is None else max(0, said.left - max(0, ending - said.counted))
+        return None if said is None else max(0, said.beside(ending))
 
     def give_up(self, gang: Gang, members: Collection[Member]) -> bool:
         """Whether some owner would give up for good if these pods of a gang were evicted.
@@ -44,7 +44,7 @@ class Owners:
         """
         if gang.ends_if_lost(len(members)):
             return True
-        if gang.failures_left is not None:
+        if gang.failures is not None:
             return False
         lost = _by_owner(members)
         if all(self.limit(uid) is None for uid in lost):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from app.dialects.spec import GangKey, GangSpec, GroupSpec, Lifecycle, Said
+from app.dialects.spec import FailureLimit, GangKey, GangSpec, GroupSpec, Lifecycle, Said
 from app.state.filter_result import Passed
 from app.state.gang.gang import Gang
 from app.state.gang.membership import Member, MembershipStatus
@@ -109,7 +109,8 @@ def test_an_owner_gives_up_if_more_pods_are_evicted_than_may_fail(
     running, lost, left, counted, ends
 ):
     key = GangKey("default", "g", "group")
-    lifecycle = Lifecycle(failures_left=left, failures_counted=counted)
+    limit = None if left is None else FailureLimit(left, counted)
+    lifecycle = Lifecycle(failures=limit)
     spec = GangSpec(key, GroupSpec("g", ()), "", lifecycle=lifecycle)
     phases = ["Running"] * running + ["Failed"] * lost
     every = [member(at, phase) for at, phase in enumerate(phases)]
