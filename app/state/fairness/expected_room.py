@@ -44,13 +44,13 @@ class Endings:
         """How many such pods fit on the node, and from when on; nothing on one too many."""
         free, ends = self._of(node)
         left = dict(free)
-        fits = _fitting(left, request)
+        fits = fitting(left, request)
         if fits:
             yield self.now, fits
         for end, amounts in ends:
             for resource, amount in amounts:
                 left[resource] = left.get(resource, 0) + amount
-            more = _fitting(left, request)
+            more = fitting(left, request)
             if more > fits:
                 fits = more
                 yield end, fits
@@ -64,9 +64,9 @@ class Endings:
             end = self.run_times.end_of(uid, self.now)
             if end <= self.latest:
                 ends.append((end, request))
-            _take(free, request)
+            take(free, request)
         for request in self.books.held_on.get(node, {}).values():
-            _take(free, request)
+            take(free, request)
         ends.sort(key=itemgetter(0))
         self._read[node] = free, ends
         return free, ends
@@ -151,10 +151,12 @@ def _nodes_for(need: Need, slots: Sequence[int], tree: Tree, endings: Endings) -
     return Expected(chosen, at)
 
 
-def _fitting(left: Mapping[str, int], request: Amounts) -> int:
-    return min((max(left.get(each, 0), 0) // amount for each, amount in request if amount))
+def fitting(left: Mapping[str, int], request: Amounts) -> int:
+    """How many pods with this request fit into what a node has left."""
+    return min(max(left.get(each, 0), 0) // amount for each, amount in request if amount)
 
 
-def _take(free: dict[str, int], request: Amounts) -> None:
+def take(free: dict[str, int], request: Amounts) -> None:
+    """Count a pod on a node."""
     for resource, amount in request:
         free[resource] = free.get(resource, 0) - amount

@@ -26,8 +26,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 import numpy as np
 
@@ -35,7 +36,7 @@ from app.dialects.spec import GangKey
 from app.kube.core.objects import Amounts, PodRecord
 from app.state.cache.books import Books, TopologyBooks
 from app.state.cache.node_table import NodeTable
-from app.state.fairness.expected_room import Endings, Expected, Need, first_room
+from app.state.fairness.expected_room import Endings, Expected, Need, first_room, fitting, take
 from app.state.fairness.run_times import RunTimes
 from app.state.gang.gang import Gang
 from app.state.isolation import confined
@@ -294,7 +295,8 @@ class Starvation:
         if sought.is_whole and sought.level == ANYWHERE:
             return None
         needs = [Need(each.pods, each.request, each.empty) for each in sought.fits]
-        found = first_room(needs, sought.domains(), sought.tree, endings, is_whole=sought.is_whole)
+        domains = [slots for slots, _ in sought.domains()]
+        found = first_room(needs, domains, sought.tree, endings, is_whole=sought.is_whole)
         if found is None or (sought.is_for_absent and found.at <= endings.now):
             return None
         most, nodes = self._most_nodes(), len(found.slots)
@@ -304,22 +306,14 @@ class Starvation:
 
     def _slots(self, sought: _Sought, lasting: _Lasting) -> Sequence[int]:
         """The slots to keep, none if there are none or too many."""
-        fits, tree, level, is_whole = sought.fits, sought.tree, sought.level, sought.is_whole
-        starts, most = tree.starts[level], self._most_nodes()
-        fitting = np.zeros(len(starts), dtype=np.int64)
-        is_large_enough = np.ones(fitting.size, dtype=np.bool_)
-        for each in fits:
-            is_large_enough &= np.add.reduceat(each.empty, starts) >= each.pods
-            fitting += np.minimum(np.add.reduceat(each.now, starts), each.pods)
-        domains = np.argsort(np.where(is_large_enough, -fitting, 1), kind="stable")[:MOST_DOMAINS]
+        fits, tree, is_whole = sought.fits, sought.tree, sought.is_whole
+        most = self._most_nodes()
         # Where all that exists fits, what lacks room are pods that do not exist.
         is_for_absent = sought.is_for_absent
         pods, least = sum(each.pods for each in fits), len(tree.nodes) + 1
-        for domain in domains[is_large_enough[domains]].tolist():
-            if is_for_absent and fitting[domain] == pods:
+        for slots, fit_now in islice(sought.domains(), MOST_DOMAINS):
+            if is_for_absent and fit_now == pods:
                 return ()
-            within = tree.slots(level, domain)
-            slots = range(within.start, within.stop)
             needed = len(slots) if is_whole else max(each.least_nodes(slots) for each in fits)
             least = min(least, needed)
             if needed > most:
@@ -374,8 +368,7 @@ class _Lasting:
         left = self._left[node] = dict(self.books.nodes[node].allocatable)
         for uid, request in self.books.bound_on.get(node, {}).items():
             if uid in self.books.lasting:
-                for resource, amount in request:
-                    left[resource] = left.get(resource, 0) - amount
+                take(left, request)
         return left
 
 
@@ -406,19 +399,24 @@ class _Sought:
         """Whether some of its pods do not exist."""
         return any(each.pod.uid in self.gang.placeholders for each in self.gang.unplanned())
 
-    def domains(self) -> Sequence[range]:
-        """Those that could take all of it, those first where most of it fits now."""
+    def domains(self) -> Iterator[tuple[range, int]]:
+        """The slots of those that could take all of it, and how many of its pods fit there now.
+
+        Those first where most do. ANYWHERE is not measured.
+        """
         if self.level == ANYWHERE:
-            return (range(len(self.tree.nodes)),)
+            yield range(len(self.tree.nodes)), 0
+            return
         starts = self.tree.starts[self.level]
         is_large_enough = np.ones(len(starts), dtype=np.bool_)
-        fitting = np.zeros(len(starts), dtype=np.int64)
+        fit_now = np.zeros(len(starts), dtype=np.int64)
         for each in self.fits:
             is_large_enough &= np.add.reduceat(each.empty, starts) >= each.pods
-            fitting += np.minimum(np.add.reduceat(each.now, starts), each.pods)
-        found = np.argsort(-fitting, kind="stable")
-        slots = (self.tree.slots(self.level, each) for each in found[is_large_enough[found]])
-        return [range(each.start, each.stop) for each in slots]
+            fit_now += np.minimum(np.add.reduceat(each.now, starts), each.pods)
+        found = np.argsort(-fit_now, kind="stable")
+        for domain in found[is_large_enough[found]].tolist():
+            slots = self.tree.slots(self.level, domain)
+            yield range(slots.start, slots.stop), int(fit_now[domain])
 
 
 @dataclass(frozen=True, slots=True)
@@ -445,7 +443,7 @@ class _Fit:
         if not self.empty[slot]:
             return 0
         left = lasting.left_on(self.tree.nodes[slot])
-        return min(max(left.get(each, 0), 0) // amount for each, amount in self.request if amount)
+        return fitting(left, self.request)
 
 
 def _fewest(fits: Sequence[_Fit], slots: range, lasting: _Lasting) -> Sequence[int]:
