@@ -4,14 +4,16 @@
                  └────────────┴────────────┴──▶ report ──▶ effects
 
 Read in this order: `engine.py` (what happens when), `wiring.py` (its parts), the rooms.
-`cache/` is the books of the cluster: nodes, pods, capacity, objects of the vocabularies; `pods/` is
-what is remembered of single pods beside them, `domains/` the topologies that objects declare.
-`gang/` holds the gangs and says which pods belong to each, `turns/` whose turn it is, `plan/` asks
-the placement core and assigns nodes, `fairness/` bounds what a gang keeps from others, `reserve/`
-holds what was planned. `lifecycle/` changes gangs from their first pod to their last, `nodes/`
-follows nodes that change or fail, `answers/` says what kube-scheduler hears, `born/` what the
-webhook hears, `autoscaling/` has nodes made and kept, `report/` is what goes out to people, and
-`journal/` records inputs and plays them again. `effects.py` is what has to be
-written, `filter_result.py` what /filter answers, and `audit.py` compares the books with the
-records. `kept_objects.py` stands beside the engine: objects that follow from the labels of nodes.
+`cache/` is the books of the cluster: nodes, pods, capacity; `objects/` is what objects of the
+vocabularies say, `domains/` the topologies among that. `pods/` is what is remembered of single pods
+beside the books, `claims/` says which gang a pod belongs to by what is said of it. `gang/` holds
+the gangs and says which pods belong to each, `turns/` whose turn it is, `plan/` asks the placement
+core and assigns nodes, `fairness/` bounds what a gang keeps from others, `reserve/` holds what was
+planned. `lifecycle/` changes gangs from their first pod to their last, `nodes/` follows nodes that
+change or fail, `answers/` says what kube-scheduler hears, `born/` what the webhook hears,
+`autoscaling/` has nodes made and kept, `queueing/` moves pods in kube-scheduler's queue, `report/`
+is what goes out to people, and `journal/` records inputs and plays them again. `effects.py` is what
+has to be written, `filter_result.py` what /filter answers, and `audit.py` compares the books with
+the records. `kept_objects.py` stands beside the engine: objects that follow from the labels of
+nodes.
 """

@@ -169,16 +169,17 @@ class BornChecks:
         self, life: Life, key: GangKey, gang: Gang | None, known: OpenBirth, *, is_over: bool
     ) -> None:
         """Remember a gang that was not whole in time."""
-        is_gone = gang is None or gang.number != known.number
-        if gang is None or is_gone:
+        if gang is None or gang.number != known.number:
             is_whole = known.most_present > 0  # its pods came, and have gone
+            is_failed = not is_whole and is_over  # else its topology has gone, or a node
         else:
             pods, spec = members_of(life, key), gang.membership.spec
             is_whole = spec is None or len(pods) >= min(spec.pods, known.pods)
             is_whole = is_whole or not known.starts_whole
             is_whole = is_whole or any(not is_live(pod) for pod in pods) or gang.has_started
+            is_failed = not is_whole
         self.hits.hit("W born whole" if is_whole else "F22 not whole")
-        if not is_whole and (is_over or not is_gone):  # else its topology has gone, or a node
+        if is_failed:
             life.births_failed[key] = self.clock.now
 
     def _follow(self, corral: Corral, life: Life, gang: Gang) -> None:

@@ -125,7 +125,7 @@ class Objects:
         return [] if record is None else list(self.dialects.keys_of(record))
 
     def is_suspended(self, uid: str) -> bool:
-        """Whether an object is a workload that is suspended, by whomever."""
+        """Whether an object is a workload that is suspended, by Corral or others."""
         return bool(getattr(self.by_uid.get(uid), "is_suspended", False))
 
     def of_kind(self, kind: str) -> list[str]:

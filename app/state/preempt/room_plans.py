@@ -53,7 +53,7 @@ PATIENCE_SECONDS = 10.0  # after the last eviction; then it is said what the gan
 # end, up to a day, and no other gang is to wait for that.
 SLOW_SECONDS = 60.0
 MOST_LOOKED_AT = 32  # of a place's nodes in one tick: 20 us each
-MOST_KEPT = 256  # times that nobody has taken
+MOST_KEPT = 256  # times that were not taken yet
 DRY_RESULTS: tuple[Result, ...] = ("withdrawn", "needless")
 AGAIN_RESULTS: tuple[Result, ...] = (
     *("stuck", "taken", "lost", "refused", "changed", "other_pods"),

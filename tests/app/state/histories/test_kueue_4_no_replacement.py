@@ -263,6 +263,17 @@ def test_with_fail_fast_a_gang_that_has_all_its_pods_again_forgets_the_failure()
 # -- evictions that would end the owner for good ---------------------------------------------------
 
 
+def lose_for_long(world, pods, uid):
+    """All start; one goes with its node, and its replacement finds no other one."""
+    assert len(world.schedule(*pods)) == 4
+    lost = world.pods[uid]
+    remove(world, lost.node)
+    world.delete(lost)
+    world.put(msgspec.structs.replace(lost, name="again", uid="uid-again", node=""))
+    for _ in range(200):
+        world.tick(1.0)
+
+
 @pytest.mark.parametrize(
     ("left", "is_evicted"),
     [
@@ -275,13 +286,7 @@ def test_a_job_that_would_fail_for_good_is_not_evicted_and_its_owner_is_told(lef
     said = msgspec.structs.replace(job("train", 4), failures_left=left)
     pods = job_pods("train", 4, **{REQUIRED: RACK})
     world = World(four_racks(), pods, [said], fail_fast=True)
-    assert len(world.schedule(*pods)) == 4
-    lost = world.pods["uid-train-1"]
-    remove(world, lost.node)
-    world.delete(lost)
-    world.put(msgspec.structs.replace(lost, name="again", uid="uid-again", node=""))
-    for _ in range(200):
-        world.tick(1.0)
+    lose_for_long(world, pods, "uid-train-1")
     assert bool(world.told(Evict)) is is_evicted
     refused = [e.sentence for e in world.told(EmitEvent) if e.reason == "GangNotEvicted"]
     assert len(refused) == (not is_evicted)
@@ -298,13 +303,7 @@ def test_a_group_is_not_evicted_if_the_job_that_made_its_pods_would_fail(left, i
     owner = job_owner("j")
     pods = [msgspec.structs.replace(each, owner=owner) for each in members("g", 4)]
     world = World(four_racks(), pods, [said], fail_fast=True)
-    assert len(world.schedule(*pods)) == 4
-    lost = world.pods["uid-g1"]
-    remove(world, lost.node)
-    world.delete(lost)
-    world.put(msgspec.structs.replace(lost, name="again", uid="uid-again", node=""))
-    for _ in range(200):
-        world.tick(1.0)
+    lose_for_long(world, pods, "uid-g1")
     assert bool(world.told(Evict)) is is_evicted
     refused = [each for each in world.told(EmitEvent) if each.reason == "GangNotEvicted"]
     assert len(refused) == (not is_evicted)
