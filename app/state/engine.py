@@ -46,7 +46,7 @@ from app.state.isolation import OnFault, confined, reraise
 from app.state.pods.arrivals import Arrival
 from app.state.report import messages
 from app.state.settings import EngineSettings
-from app.state.wiring import EngineParts
+from app.state.wiring.answers import EngineParts
 
 EARMARK_SECONDS = 5.0  # between two reviews
 

@@ -1,0 +1,51 @@
+"""Which gangs there are, and where they are planned."""
+
+from __future__ import annotations
+
+from app.dialects.registry import Dialects
+from app.state.fairness.absent_pods import AbsentPods
+from app.state.fairness.owed_places import OwedPlaces
+from app.state.fairness.run_times import RunTimes
+from app.state.fairness.starvation import Starvation
+from app.state.gang.gangs import Gangs
+from app.state.isolation import OnFault
+from app.state.plan.planner import Planner
+from app.state.settings import EngineSettings
+from app.state.turns.budget import Budget
+from app.state.turns.queue import Queue
+from app.state.wiring.cluster import ClusterParts
+from topology.model.request import DomainOrder
+
+
+class PlanningParts(ClusterParts):
+    """The cluster, and gangs that are planned in it."""
+
+    def __init__(self, settings: EngineSettings, on_fault: OnFault, dialects: Dialects) -> None:
+        super().__init__(settings, on_fault, dialects)
+        self.gangs = Gangs()
+        self.budget = Budget(self.settings.visits_per_tick)
+        self.queue = Queue(self.settings, self.budget)
+        self.planner = Planner(
+            self.books,
+            self.node_table,
+            self.refusals,
+            self.nominations,
+            budget=self.budget,
+            honours_preferred=self.settings.preferred_affinity,
+            is_balanced=self.settings.balanced_placement,
+            order=DomainOrder.FEWEST if self.settings.fewest_domains else DomainOrder.TIGHTEST,
+            packing=self.settings.packing,
+            on_fault=on_fault,
+        )
+        self.run_times = RunTimes(self.settings.backfill, self.gangs)
+        self.planner.expected_seconds = self.run_times.seconds_of_gang
+        self.starvation = Starvation(
+            self.settings,
+            self.books,
+            self.node_table,
+            self.nominations,
+            self.planner,
+            self.run_times,
+        )
+        self.absent_pods = AbsentPods(self.settings, self.books, self.dialects)
+        self.owed_places = OwedPlaces(self.gangs, self.absent_pods)
