@@ -34,7 +34,8 @@ from app.api.access.permissions import Permissions
 from app.api.following.stream import Stream
 from app.api.others import Others
 from app.api.page import page
-from app.api.routes import Standing, people
+from app.api.routes import people
+from app.api.standing import Standing
 from app.controllers.audit import AuditController
 from app.controllers.writers import Receivers, Writers
 from app.dialects import topograph

@@ -28,7 +28,8 @@ from fastapi import FastAPI
 
 from app.api.following.stream import Stream
 from app.api.page import AT, page
-from app.api.routes import Standing, people
+from app.api.routes import people
+from app.api.standing import Standing
 from app.explain.changes import Changes
 from app.explain.topology.map import Known, copied, drawn
 from app.kube.watch.events import Listed

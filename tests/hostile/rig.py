@@ -19,7 +19,8 @@ from fastapi import FastAPI
 
 from app.admission.routes import BROKEN, Desk, webhook
 from app.admission.scope import Scope
-from app.api.routes import Standing, people
+from app.api.routes import people
+from app.api.standing import Standing
 from app.dialects.making import MAKERS
 from app.dialects.registry import DIALECTS
 from app.errors import DecodeError

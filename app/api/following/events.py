@@ -35,7 +35,7 @@ data: {"namespace":"team-a","name":"train","source":"job"}
 
 
 def events(stream: Stream, unready: Callable[[], str], leader: Callable[[], str]) -> APIRouter:
-    """The route. `unready`, `leader`: as of `app.api.routes.Standing`."""
+    """The route. `unready`, `leader`: as of `app.api.standing.Standing`."""
     router = APIRouter()
 
     @router.get(

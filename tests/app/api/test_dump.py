@@ -11,7 +11,8 @@ import pytest
 from fastapi import FastAPI
 
 from app.api import dump
-from app.api.routes import Standing, people
+from app.api.routes import people
+from app.api.standing import Standing
 from app.process.journal_file import JournalFile
 from app.state.engine import Engine
 from app.state.journal.replay import replay

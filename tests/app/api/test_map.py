@@ -12,7 +12,8 @@ import pytest
 from fastapi import FastAPI
 
 from app import fresh
-from app.api.routes import Standing, people
+from app.api.routes import people
+from app.api.standing import Standing
 from app.explain.topology.map import GANGS_A_STEP, Known, copied, drawn
 from app.explain.topology.map_view import MapPage
 from app.explain.topology.usage import Books, Part, usage

@@ -11,7 +11,8 @@ import pytest
 from fastapi import FastAPI
 
 from app.admission.scope import Scope
-from app.api.routes import Standing, people
+from app.api.routes import people
+from app.api.standing import Standing
 from app.kube.core.objects import Owner
 from app.kube.watch.events import Applied
 from app.simulate.simulating import Rules

@@ -13,10 +13,12 @@ import pytest
 from fastapi import FastAPI
 
 from app.api import others as of_others
-from app.api import routes
+from app.api.explanation import MOST_WAITING
+from app.api.gangs import MOST_LISTED
 from app.api.http.leader import LEADER
 from app.api.others import Others
-from app.api.routes import MOST_LISTED, MOST_WAITING, Standing, people
+from app.api.routes import people
+from app.api.standing import Standing
 from app.dialects.registry import DIALECTS
 from app.dialects.spec import GangKey
 from app.errors import NotFound, Unreachable
@@ -348,7 +350,7 @@ async def test_more_explanations_than_may_wait_are_refused(
         await may_end.wait()
         return await real(*call)
 
-    monkeypatch.setattr(routes.aside, "run", slow)
+    monkeypatch.setattr(aside, "run", slow)
     async with client(world_of_three()) as people:
         path = "/gangs/default/large/explanation"
         asked = [asyncio.create_task(people.get(path)) for _ in range(MOST_WAITING)]

@@ -15,8 +15,9 @@ from fastapi import FastAPI
 
 from app.admission.scope import Scope
 from app.api import simulating as module
-from app.api.routes import Standing, people
+from app.api.routes import people
 from app.api.simulating import MOST_WAITING
+from app.api.standing import Standing
 from app.kube.core.objects import Owner
 from app.simulate.body import MOST_BYTES
 from app.simulate.copying import Copy

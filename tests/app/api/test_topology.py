@@ -10,7 +10,8 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from app.api.routes import Standing, people
+from app.api.routes import people
+from app.api.standing import Standing
 from app.explain.topology.usage import Books, Part, usage
 from app.kube.core.objects import NodeRecord, Taint
 from app.kube.core.turns import give_way

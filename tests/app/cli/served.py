@@ -11,7 +11,8 @@ from typing import Literal
 import uvicorn
 from fastapi import FastAPI
 
-from app.api.routes import Standing, people
+from app.api.routes import people
+from app.api.standing import Standing
 from app.state.engine import Engine
 
 START_SECONDS = 10.0

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from app.api.routes import Standing
+from app.api.standing import Standing
 from app.cli import main
 from app.cli.common.options import NOT_READ
 from app.cli.topology.usage import bar

@@ -23,7 +23,8 @@ from app.api.access.callers import (
     on_loopback,
 )
 from app.api.following.stream import Stream
-from app.api.routes import Standing, people
+from app.api.routes import people
+from app.api.standing import Standing
 from app.errors import ApiError, Forbidden, TooManyRequests, Unreachable
 from app.explain.changes import Changes
 from app.kube.client.reviews import ACCESS_REVIEWS, TOKEN_REVIEWS

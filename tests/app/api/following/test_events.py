@@ -17,7 +17,8 @@ from fastapi import FastAPI
 from app.api.access.callers import Callers
 from app.api.following import events, stream
 from app.api.following.stream import MOST_FOLLOWERS, MOST_OF_USER, MOST_QUEUED, Follower, Stream
-from app.api.routes import Standing, people
+from app.api.routes import people
+from app.api.standing import Standing
 from app.dialects.spec import GangKey
 from app.errors import Unreachable
 from app.explain.changes import Changes

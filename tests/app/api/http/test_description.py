@@ -20,7 +20,8 @@ from app.api.http.examples import (
     SIMULATION,
     TOPOLOGY,
 )
-from app.api.routes import Standing, people
+from app.api.routes import people
+from app.api.standing import Standing
 from app.explain.changes import Changes
 from app.explain.view import View
 from app.simulate.simulating import Rules

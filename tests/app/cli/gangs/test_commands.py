@@ -13,7 +13,8 @@ from fastapi import FastAPI
 from typer.testing import CliRunner, Result
 
 from app.api.following.stream import Stream
-from app.api.routes import Standing, people
+from app.api.routes import people
+from app.api.standing import Standing
 from app.cli import main
 from app.cli.gangs.explaining import lines_of
 from app.cli.gangs.options import span

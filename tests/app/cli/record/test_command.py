@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from typer.testing import CliRunner, Result
 
-from app.api.routes import Standing
+from app.api.standing import Standing
 from app.cli import main
 from app.cli.record.renaming import Names, left_over, renaming
 from app.kube.core.objects import Shape

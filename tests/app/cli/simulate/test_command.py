@@ -12,7 +12,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from app.admission.scope import Scope
-from app.api.routes import Standing
+from app.api.standing import Standing
 from app.cli import main
 from app.cli.simulate.command import NOT_ALL_FIT
 from app.simulate.simulating import Rules
