@@ -19,7 +19,7 @@ import signal
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import msgspec
@@ -38,51 +38,41 @@ from app.api.routes import people
 from app.api.standing import Standing
 from app.controllers.audit import AuditController
 from app.controllers.writers import Receivers, Writers
-from app.dialects import topograph
-from app.dialects.presets import label_levels, level_keys
 from app.dialects.registry import DIALECTS, Dialects
-from app.dialects.spec import TierPacking
-from app.dialects.volcano.scheduler_conf import packing_in
-from app.errors import CorralError, DecodeError, SettingsError
+from app.errors import CorralError
 from app.explain.changes import Changes
 from app.extender.health import health
 from app.extender.routes import Limits, Port, verbs
 from app.kube.client.reviews import Reviews
 from app.kube.client.transport import Transport
-from app.kube.client.writes import Client
 from app.kube.core.objects import PodRecord
-from app.kube.decoding.decode import Keep, kept
-from app.kube.leading.endpoint import OnlyEndpoint
+from app.kube.decoding.decode import kept
 from app.kube.leading.lease import NeighbourLease
-from app.kube.leading.own_lease import OwnLease
 from app.kube.watch.events import Event, Kind
 from app.kube.watch.reflector import Reflector
 from app.kube.watch.resource import Resource
 from app.metrics import Metrics
 from app.process.driver import Driver, fault_counter
-from app.process.exposition import Exposition, shapes_of
-from app.process.journal_file import JournalFile
+from app.process.engine_settings import engine_settings
+from app.process.leading import client_of, is_leading, lease_of, who_leads
+from app.process.outside import Outside, taken
 from app.process.parts import Parts, run, unready
-from app.process.ports import Listeners, Routes, listen_all, ports_of
-from app.process.tracing import Trace, tracing_to, untraced
-from app.settings import EngineOptions, Settings
+from app.process.records.journal_file import JournalFile
+from app.process.serving.exposition import Exposition, shapes_of
+from app.process.serving.ports import Routes, ports_of
+from app.settings import Settings
 from app.simulate.simulating import Rules
 from app.state.effects import Bind, BindOutcome, Effect, ReadAgain
 from app.state.engine import Engine
 from app.state.inputs import Inputs
 from app.state.journal.record import Recorder
 from app.state.kept_objects import KeptObjects
-from app.state.settings import EngineSettings
 from app.verbs.bind import BindDesk
-from app.version import this_build
-from topology.errors import InvalidTopology
-from topology.model.levels import levels_of
 
 log = structlog.get_logger(__name__)
 
 ANSWER_MARGIN_SECONDS = 0.5  # a held /bind outlives the engine's own deadline by this
 HELD_SHARE = 7 / 8  # of all connections, for requests at /bind that wait
-OTHER_CONNECTIONS = 64  # to the API server, beside bindings and patches: watches, wakes, events
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 Feed = Callable[[Iterable[Effect]], None]
@@ -123,20 +113,6 @@ async def started(settings: Settings, dialects: Dialects = DIALECTS) -> AsyncIte
         await running
 
 
-# -- what is taken of the world outside ------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Outside:
-    """Ports, a file and a way to the API server; `closing` gives them back."""
-
-    listeners: Listeners
-    journal: JournalFile | None
-    transport: Transport
-    closing: AsyncExitStack
-    trace: Trace
-
-
 async def build(settings: Settings, dialects: Dialects = DIALECTS) -> Parts:
     """One Corral, ready to `run`: its ports taken, its credentials read, its objects wired.
 
@@ -148,52 +124,15 @@ async def build(settings: Settings, dialects: Dialects = DIALECTS) -> Parts:
     chosen = chosen.model_copy(update={"kinds": kinds})
     engine = Engine(chosen, fault_counter(metrics), dialects)
     async with AsyncExitStack() as closing:
-        outside = _Outside(
-            listen_all(settings, metrics, closing),
-            _journal(settings, closing),
-            await _connected(settings, closing),
-            closing,
-            _tracing(settings, closing),
-        )
+        outside = await taken(settings, metrics, closing)
         parts = _wired(settings, metrics, engine, outside)
         return replace(parts, closing=closing.pop_all())
-
-
-def _journal(settings: Settings, closing: AsyncExitStack) -> JournalFile | None:
-    """The file for every input of the engine, if the settings name one."""
-    if settings.journal is None:
-        return None
-    journal = JournalFile(settings.journal, settings.journal_bytes)
-    closing.callback(journal.close)
-    return journal
-
-
-def _tracing(settings: Settings, closing: AsyncExitStack) -> Trace:
-    """What takes each start of a gang, if the settings name a collector."""
-    if not settings.otlp_endpoint:
-        return untraced
-    tracing = tracing_to(
-        settings.otlp_endpoint, version=this_build().version, pod=settings.pod_name
-    )
-    closing.push_async_callback(asyncio.to_thread, tracing.close)
-    return tracing.trace
-
-
-async def _connected(settings: Settings, closing: AsyncExitStack) -> Transport:
-    """A way to the API server. Nothing is sent yet: the watches find out whether it answers."""
-    connections = settings.bind_concurrency + settings.ungate_concurrency + OTHER_CONNECTIONS
-    if settings.kubeconfig is None:
-        transport = await Transport.in_cluster(settings.service_account, connections=connections)
-    else:
-        transport = await Transport.from_kubeconfig(settings.kubeconfig, connections=connections)
-    closing.push_async_callback(transport.close)
-    return transport
 
 
 # -- what is made of it ----------------------------------------------------------------------------
 
 
-def _wired(settings: Settings, metrics: Metrics, engine: Engine, outside: _Outside) -> Parts:
+def _wired(settings: Settings, metrics: Metrics, engine: Engine, outside: Outside) -> Parts:
     """Every object with the others that it needs."""
 
     def feed(effects: Iterable[Effect]) -> None:
@@ -204,17 +143,13 @@ def _wired(settings: Settings, metrics: Metrics, engine: Engine, outside: _Outsi
             if each.kind == effect.kind:
                 each.relist()
 
-    metrics.lost_writes.set_function(lambda: engine.lost_writes)
     inputs = _recorded(engine, outside.journal, metrics)
-    driver = Driver(
-        inputs, engine, feed, metrics, tick_seconds=settings.tick_seconds, trace=outside.trace
-    )
-    outside.closing.callback(driver.close)
+    driver = _driver(settings, metrics, engine, inputs, feed, outside)
     desk = _desk(settings, metrics, inputs, feed)
-    lease = _lease(settings, outside.transport, lambda: not unready(engine, reflectors))
+    lease = lease_of(settings, outside.transport, lambda: not unready(engine, reflectors))
     # One set of label keys for all pods that are read, however they reach us.
     keep, labels = engine.dialects.keeps, engine.kept_keys.labels
-    client = _client(outside.transport, keep, labels.keeps, lease)
+    client = client_of(outside.transport, keep, labels.keeps, lease)
     receivers = _receivers(driver, desk, engine, read_again)
     kept = [KeptObjects(each) for each in engine.dialects.kept_kinds]
     writers = Writers(
@@ -222,7 +157,7 @@ def _wired(settings: Settings, metrics: Metrics, engine: Engine, outside: _Outsi
         settings,
         metrics,
         receivers,
-        is_leading=_leading(lease),
+        is_leading=is_leading(lease),
         prerequisites=engine.dialects.prerequisites,
         kept=kept,
     )
@@ -232,17 +167,12 @@ def _wired(settings: Settings, metrics: Metrics, engine: Engine, outside: _Outsi
     reflectors = _reflectors(outside.transport, sinks, metrics)
     limits, simulators = _limits(settings), engine.hypothetical
     # A neighbour asks only while it leads; from elsewhere a Corral may be asked that does not.
-    whose = _whose(lease) if settings.own_lease else None
+    whose = who_leads(lease) if settings.own_lease else None
     port = Port(inputs, keep, feed, desk, metrics, limits, labels.keeps, simulators, whose)
-    stream = Stream(
-        Changes(engine, _whose(lease)),
-        seconds=settings.tick_seconds,
-        on_fault=fault_counter(metrics),
-    )
-    metrics.followers.set_function(lambda: len(stream))
+    stream = _stream(settings, metrics, engine, lease)
     standing = Standing(
         lambda: unready(engine, reflectors),
-        _whose(lease),
+        who_leads(lease),
         Others(outside.transport, keep),
         _callers(outside.transport, metrics),
         stream,
@@ -273,6 +203,22 @@ def _recorded(engine: Engine, journal: JournalFile | None, metrics: Metrics) -> 
         return engine
     metrics.journal_bytes.set_function(lambda: journal.size)
     return Recorder(engine, engine.settings, journal.write)
+
+
+def _driver(
+    settings: Settings,
+    metrics: Metrics,
+    engine: Engine,
+    inputs: Inputs,
+    feed: Feed,
+    outside: Outside,
+) -> Driver:
+    metrics.lost_writes.set_function(lambda: engine.lost_writes)
+    driver = Driver(
+        inputs, engine, feed, metrics, tick_seconds=settings.tick_seconds, trace=outside.trace
+    )
+    outside.closing.callback(driver.close)
+    return driver
 
 
 def _desk(settings: Settings, metrics: Metrics, inputs: Inputs, feed: Feed) -> BindDesk:
@@ -403,116 +349,22 @@ def _routes(
     return Routes(verbs(port), health(standing.unready, exposition), for_people, webhook(desk))
 
 
+def _stream(
+    settings: Settings, metrics: Metrics, engine: Engine, lease: NeighbourLease | None
+) -> Stream:
+    """What people follow."""
+    stream = Stream(
+        Changes(engine, who_leads(lease)),
+        seconds=settings.tick_seconds,
+        on_fault=fault_counter(metrics),
+    )
+    metrics.followers.set_function(lambda: len(stream))
+    return stream
+
+
 def _callers(transport: Transport, metrics: Metrics) -> Callers:
     """Who may read /v1: beyond loopback whom the API server knows."""
     counted = metrics.access_reviews
     return Callers(
         Permissions(Reviews(transport), on_review=lambda outcome: counted[outcome].inc())
     )
-
-
-def engine_settings(settings: Settings, dialects: Dialects = DIALECTS) -> EngineSettings:
-    """The engine's share of the settings, under the same names, presets resolved.
-
-    Raises: SettingsError.
-    """
-    try:
-        levels = level_keys(settings.levels)
-        if levels:
-            levels_of(levels)
-    except (ValueError, InvalidTopology) as error:
-        raise SettingsError(f"levels: {error}") from error
-    try:
-        hyper_nodes_from = settings.hyper_nodes_from
-        if hyper_nodes_from and hyper_nodes_from != (topograph.NAME,):
-            hyper_nodes_from = label_levels(hyper_nodes_from)
-    except ValueError as error:
-        raise SettingsError(f"hyper_nodes_from: {error}") from error
-    try:
-        dialects.configured(settings)
-    except ValueError as error:
-        raise SettingsError(f"scheduler_vocabularies: {error}") from error
-    options = settings.model_dump(include=set(EngineOptions.model_fields))
-    made = {"levels": levels, "hyper_nodes_from": hyper_nodes_from}
-    return EngineSettings(**options | made, packing=_packing(settings))
-
-
-def _packing(settings: Settings) -> TierPacking:
-    """As Volcano's scheduler has it in its file, if one is set."""
-    path = settings.volcano_scheduler_conf
-    if path is None:
-        return TierPacking()
-    try:
-        return packing_in(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"volcano_scheduler_conf {path}: cannot be read: {error}") from error
-    except DecodeError as error:
-        raise SettingsError(f"volcano_scheduler_conf {path}: {error}") from error
-
-
-def _lease(
-    settings: Settings, transport: Transport, may_take: Callable[[], bool]
-) -> NeighbourLease | None:
-    """The Lease that our neighbour, or we, have to hold for us to act, if one is set."""
-    if settings.own_lease:
-        return _own_lease(settings, transport, may_take)
-    if not settings.neighbour_lease:
-        return None
-    namespace, _, name = settings.neighbour_lease.partition("/")
-    return NeighbourLease(transport, namespace=namespace, name=name, pod_name=settings.pod_name)
-
-
-def _own_lease(settings: Settings, transport: Transport, may_take: Callable[[], bool]) -> OwnLease:
-    """The Lease that we take, and what we write while we hold it. `may_take`: whether we may.
-
-    Raises: SettingsError.
-    """
-    namespace, _, name = settings.own_lease.partition("/")
-
-    async def on_held(is_new: bool) -> None:
-        if endpoint is not None:
-            await endpoint.show(is_new)
-
-    endpoint = None
-    if settings.leader_service:
-        if not settings.pod_ip:
-            raise SettingsError(
-                f"leader_service: {settings.leader_service}: needs pod_ip beside it"
-            )
-        endpoint = OnlyEndpoint(
-            transport,
-            namespace=namespace,
-            service=settings.leader_service,
-            address=settings.pod_ip,
-            port=settings.extender_listen.port,
-        )
-    return OwnLease(
-        transport,
-        namespace=namespace,
-        name=name,
-        pod_name=settings.pod_name,
-        may_take=may_take,
-        on_held=on_held,
-    )
-
-
-def _client(
-    transport: Transport, keep: Keep, keep_label: Keep, lease: NeighbourLease | None
-) -> Client:
-    """What writes to the API server, for as long as our neighbour, or we, surely lead."""
-    if lease is None:
-        return Client(transport, keep=keep, keep_label=keep_label)
-    return Client(transport, keep=keep, keep_label=keep_label, may_write=lease.confirm)
-
-
-def _whose(lease: NeighbourLease | None) -> Callable[[], str]:
-    """Who leads, in words; "" for ourselves."""
-    return lambda: "" if lease is None or lease.names_us else lease.whose
-
-
-def _leading(lease: NeighbourLease | None) -> Callable[[], bool]:
-    """Whether effects are taken: by what was read last, for each write looks again before it goes.
-
-    What is not taken is not said again, so nothing may be dropped for a moment's doubt.
-    """
-    return lambda: lease is None or lease.names_us

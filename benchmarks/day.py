@@ -22,7 +22,7 @@ import msgspec
 from app.kube.decoding import wire
 from app.kube.watch.events import Applied, Deleted, Event, Listed
 from app.kube.watch.resource import Resource
-from app.main import engine_settings
+from app.process.engine_settings import engine_settings
 from app.settings import Settings
 from app.state.engine import Engine
 from benchmarks.large_cluster import EVENTS_PER_LIFE, Objects, Size

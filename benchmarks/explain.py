@@ -26,7 +26,7 @@ from app.explain.asking import asking
 from app.kube.core.objects import Owner, PodRecord
 from app.kube.decoding.decode import decode_node
 from app.kube.watch.events import Applied, Listed
-from app.main import engine_settings
+from app.process.engine_settings import engine_settings
 from app.settings import Settings
 from app.state.engine import Engine
 from benchmarks.filter import racks

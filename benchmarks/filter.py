@@ -34,8 +34,8 @@ from app.extender.server import listen, server_of
 from app.kube.decoding import wire
 from app.kube.decoding.decode import decode_node, decode_pod
 from app.kube.watch.events import Listed
-from app.main import engine_settings
 from app.metrics import Metrics
+from app.process.engine_settings import engine_settings
 from app.settings import Address, Settings
 from app.state.engine import Engine
 from app.verbs.bind import BindDesk

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator
 
 from app.dialects.registry import DIALECTS
 from app.kube.watch.events import Listed
-from app.main import engine_settings
 from app.metrics import Metrics
-from app.process.exposition import Exposition, shapes_of
+from app.process.engine_settings import engine_settings
+from app.process.serving.exposition import Exposition, shapes_of
 from app.settings import Settings
 from app.state.engine import Engine
 from benchmarks.explain import filled

@@ -36,9 +36,9 @@ from app.dialects.spec import GangKey
 from app.kube.core.objects import PodRecord, Requirement, Shape, Taint, Term, Toleration
 from app.kube.decoding.decode import decode_node
 from app.kube.watch.events import Applied, Deleted, Listed
-from app.main import engine_settings
 from app.metrics import Metrics
 from app.process.driver import Driver
+from app.process.engine_settings import engine_settings
 from app.settings import Settings
 from app.state.engine import Engine
 from benchmarks.filter import Client, answer, gang, node_name, racks, served, stored

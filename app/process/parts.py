@@ -22,7 +22,7 @@ from app.kube.leading.lease import NeighbourLease
 from app.kube.watch.reflector import Reflector
 from app.metrics import Metrics
 from app.process.driver import Driver
-from app.process.ports import CLOSE_SECONDS, Ports
+from app.process.serving.ports import CLOSE_SECONDS, Ports
 from app.state.engine import Engine
 from app.verbs.bind import BindDesk
 

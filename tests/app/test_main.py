@@ -24,8 +24,10 @@ from structlog.testing import capture_logs
 from app.dialects.corral import GATE
 from app.dialects.kueue.pod_groups import FAST
 from app.errors import SettingsError
-from app.main import ANSWER_MARGIN_SECONDS, OTHER_CONNECTIONS, build, engine_settings, started
+from app.main import ANSWER_MARGIN_SECONDS, build, started
 from app.process.collector import PACE
+from app.process.engine_settings import engine_settings
+from app.process.outside import OTHER_CONNECTIONS
 from app.process.parts import SHUTTING_DOWN, Parts, run
 from app.sandbox import Sandbox
 from app.sandbox.scheduler.facts.scheduler_config import ExtenderConfig

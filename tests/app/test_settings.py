@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from app.dialects.spec import TierPacking
 from app.errors import SettingsError
 from app.labels import selector_from_text
-from app.main import engine_settings
+from app.process.engine_settings import engine_settings
 from app.settings import Address, Settings, address_from_text, load
 from app.state.settings import EngineSettings
 

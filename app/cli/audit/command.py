@@ -108,7 +108,7 @@ def _settings(file: str | None, levels: str | None) -> EngineSettings:
     """
     from app.cli.doctor.reading.files import settings_of
     from app.cli.topology.options import given_levels
-    from app.main import engine_settings
+    from app.process.engine_settings import engine_settings
     from app.state.settings import EngineSettings
 
     keys = given_levels(levels)

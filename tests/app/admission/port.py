@@ -20,8 +20,8 @@ from app.dialects.registry import DIALECTS
 from app.extender.guard import Bounds
 from app.extender.server import Server, listen, server_of, url_of
 from app.metrics import Metrics
-from app.process.ports import hooks_of
-from app.process.tls import Certificate, Files
+from app.process.serving.ports import hooks_of
+from app.process.serving.tls import Certificate, Files
 from app.settings import Address, EngineOptions
 from tests.certificates import Pair, pair
 

@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from app.api import dump
 from app.api.routes import people
 from app.api.standing import Standing
-from app.process.journal_file import JournalFile
+from app.process.records.journal_file import JournalFile
 from app.state.engine import Engine
 from app.state.journal.replay import replay
 from tests.app.state.recorded import with_a_gang_that_runs

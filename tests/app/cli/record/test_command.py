@@ -17,7 +17,7 @@ from app.api.standing import Standing
 from app.cli import main
 from app.cli.record.renaming import Names, left_over, renaming
 from app.kube.core.objects import Shape
-from app.process.journal_file import JournalFile
+from app.process.records.journal_file import JournalFile
 from app.sandbox import Sandbox
 from app.sandbox.apiserver.storage.kinds import JOB, NODE, POD
 from app.sandbox.cluster.snapshot import read

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from app.kube.watch.events import Listed
-from app.main import engine_settings
+from app.process.engine_settings import engine_settings
 from app.settings import Settings
 from app.state.cache.books import ALL_NODES
 from app.state.domains.topologies import DEFAULT

@@ -15,7 +15,7 @@ import uvloop
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from app.errors import SettingsError
-from app.process.tls import Certificate, Files, Hooks, certificate_of
+from app.process.serving.tls import Certificate, Files, Hooks, certificate_of
 from tests.app.admission.port import Running, review, running_port
 from tests.certificates import HOST, Pair, client, pair, replace
 

@@ -15,7 +15,7 @@ from fastapi import APIRouter
 
 from app.errors import SettingsError
 from app.metrics import Metrics
-from app.process.ports import (
+from app.process.serving.ports import (
     CLOSE_SECONDS,
     EXTENDER_TLS,
     Listeners,

@@ -19,7 +19,7 @@ from app.errors import SettingsError
 from app.extender.guard import Bounds
 from app.extender.server import Server, listen, server_of, url_of
 from app.metrics import Metrics
-from app.process.tls import Certificate, Hooks, certificate_of
+from app.process.serving.tls import Certificate, Hooks, certificate_of
 from app.settings import Address, Settings
 
 CLOSE_SECONDS = 5.0  # for connections to close once every request is answered

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.errors import SettingsError
-from app.process.journal_file import JournalFile
+from app.process.records.journal_file import JournalFile
 
 
 def test_lines_are_kept_in_their_order(tmp_path):

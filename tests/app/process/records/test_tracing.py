@@ -10,7 +10,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from app.dialects.spec import GangKey
 from app.errors import SettingsError
-from app.process.tracing import Tracing, tracing_to
+from app.process.records.tracing import Tracing, tracing_to
 from app.state.report.starts import Start
 
 START = Start(GangKey("team-a", "train", "job"), 8, 10.0, 11.5, 12.0, 14.0, plans=2)

@@ -1,0 +1,1 @@
+"""What is written down for later: the journal of every input, a trace of each start."""

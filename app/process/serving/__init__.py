@@ -1,0 +1,1 @@
+"""Where Corral is asked: listeners and servers, their certificates, what /metrics shows."""
