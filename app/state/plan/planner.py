@@ -33,6 +33,7 @@ from app.state.plan.nearness import nearness, places_of, planned_by_leaf, pods_b
 from app.state.plan.pod_sets import (
     PodSetMembers,
     are_narrowed_apart,
+    are_together,
     flaw_in_units,
     levels_of,
     pod_sets_of,
@@ -204,7 +205,7 @@ class Planner:
         ):
             return False
         if level is not None:
-            near = (on for other, on in running() if other.role == member.role)
+            near = (on for other, on in running() if are_together(other, member))
             if not self._shares_domain(gang, level, node, near):
                 return False
         for group in () if spec is None else spec.path_to(member.leaf):

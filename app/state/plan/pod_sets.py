@@ -4,7 +4,7 @@
 
 A pod set is members that are identical to the search: same leaf, request and shape, and narrowed
 to the same nodes. A unit is pod sets that share one constraint: a pod set alone, a leader and its
-workers, or a leaf whose pods were narrowed to different nodes.
+workers, or a leaf whose pods are not alike or were narrowed to different nodes.
 
 Members that run or have a node already are settled: never in a pod set, but the rest has to be
 where they are, by the constraint of the unit and by those of the groups around it; and where the
@@ -84,6 +84,15 @@ class PodSetMembers:
     def unit(self) -> str:
         """The name that a leader and its workers share, "" where there is none."""
         return self.unplanned[0].pod_set_group
+
+    @property
+    def together(self) -> object:
+        """Equal for pod sets with one constraint between them.
+
+        The pods of a leaf that has a name are one pod set to its owner, whatever webhooks have made
+        of some of them.
+        """
+        return self.unit or _together(self.unplanned[0])
 
     @property
     def pods(self) -> int:
@@ -229,7 +238,24 @@ class _Context:
             for member, node in members
             if pod_set.unit and member.pod_set_group == pod_set.unit
         ]
-        return tuple(sorted(beside or (node for _, node in self.settled.get(pod_set.key, ()))))
+        together = pod_set.together
+        alike = (
+            node
+            for members in self.settled.values()
+            if _together(members[0][0]) == together
+            for _, node in members
+        )
+        return tuple(sorted(beside or alike))
+
+
+def are_together(one: Member, other: Member) -> bool:
+    """Whether two members have one constraint between them, but for a leader and its workers."""
+    return _together(one) == _together(other)
+
+
+def _together(member: Member) -> object:
+    """Equal for members with one constraint between them, but for a leader and its workers."""
+    return (member.leaf, member.constraint) if member.leaf else member.role
 
 
 def _common(unplanned: tuple[Member, ...]) -> dict[SetKey, frozenset[str] | None]:
@@ -278,12 +304,13 @@ def units_of(pod_sets: tuple[PodSetMembers, ...]) -> tuple[Unit, ...]:
     """The pod sets, each in one unit, in the order of the first pod set of each."""
     found: dict[object, list[int]] = {}
     for index, pod_set in enumerate(pod_sets):
-        found.setdefault(pod_set.unit or pod_set.key, []).append(index)
+        found.setdefault(pod_set.together, []).append(index)
     return tuple(_unit(pod_sets, indices) for indices in found.values())
 
 
 def _unit(pod_sets: tuple[PodSetMembers, ...], indices: list[int]) -> Unit:
-    if len({pod_sets[index].key for index in indices}) < 2:
+    has_leader = pod_sets[indices[0]].unit and len({pod_sets[each].key for each in indices}) > 1
+    if not has_leader:
         return Unit(tuple(indices))
     # Of two single pods the second is the leader, as in Kueue.
     leader = min(reversed(indices), key=lambda index: pod_sets[index].pods)

@@ -280,3 +280,34 @@ def test_story_3_the_group_has_finished_when_all_its_pods_have():
         world.tick()
     assert world.gang("g").phase is Phase.DONE
     assert world.held == {}
+
+
+TOLERANT = Shape(tolerations=(Toleration("maintenance", "Exists", "", ""),))
+# ^ as another webhook may add it to every pod, and no driver declares
+
+
+def test_a_worker_that_differs_from_those_of_its_role_that_run_is_in_their_rack():
+    world = World(four_racks(), [driver(workers=4, gpus=8)])
+    placed = go(world)
+    world.put(*(worker(f"w{index}", shape=TOLERANT) for index in range(3)))
+    placed = go(world)
+    (rack,) = racks(placed)
+    (kept,) = world.held.values()
+    assert kept[:2] == rack
+    world.put(pod("thief", on=kept, scheduler="other", phase="Running"), worker("w3"))
+    world.tick()
+    assert world.held == {}  # there is no other node in the rack
+    world.delete(world.pods["uid-thief"])
+    world.tick(5.0)
+    assert world.held == {"uid-w3": kept}
+
+
+def test_workers_of_one_role_that_differ_are_in_one_rack():
+    two, three = (worker(f"t{index}", shape=TOLERANT) for index in range(2)), ("w0", "w1", "w2")
+    world = World(four_racks(), [driver(workers=5, gpus=8), *two, *map(worker, three)])
+    assert world.held == {}
+    assert f"in one {RACK}" in sentence(world, "uid-w0")
+    world = World(four_racks(), [driver(workers=4, gpus=8), worker("t0", shape=TOLERANT)])
+    world.put(*map(worker, three))
+    assert len(racks({uid: on for uid, on in world.held.items() if uid != "uid-driver"})) == 1
+    assert len(world.held) == 5
