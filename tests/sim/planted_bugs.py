@@ -391,7 +391,7 @@ PLANTED = (
         "room is made for any number of gangs at a time",
     ),
     Planted(
-        "app.state.preempt.room_plans.RoomPlans._fit",
+        "app.state.preempt.kept_room.KeptRoom._fit",
         Change(
             "condition",
             "not room.fits(self.books, node, request, without=leaving, beside=beside)",

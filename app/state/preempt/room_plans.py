@@ -16,15 +16,13 @@ if it is enough once those have ended that end already; else the gang asks again
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from app.dialects import corral
 from app.dialects.spec import GangKey
 from app.kube.core.objects import Amounts
-from app.state.cache import room
 from app.state.cache.books import Books, Snapshot
-from app.state.cache.eligibility import may_host
 from app.state.effects import Evict, EvictOutcome, RoomAnswer, RoomVictim, TryEviction
 from app.state.gang.gang import Gang, Phase
 from app.state.gang.gangs import Gangs
@@ -34,6 +32,7 @@ from app.state.plan.planner import Planner
 from app.state.pods.grants import Grants
 from app.state.pods.nominations import Nomination, Nominations
 from app.state.pods.occupants import EVERYWHERE, Occupants
+from app.state.preempt.kept_room import KeptRoom
 from app.state.preempt.left_alone import LeftAlone, Recent
 from app.state.preempt.room_plan import Result, RoomPlan, Stage
 from app.state.queueing.outbox import Outbox
@@ -52,7 +51,6 @@ PATIENCE_SECONDS = 10.0  # after the last eviction; then it is said what the gan
 # After the last eviction; then it counts for no limit. Pods say themselves how long they take to
 # end, up to a day, and no other gang is to wait for that.
 SLOW_SECONDS = 60.0
-MOST_LOOKED_AT = 32  # of a place's nodes in one tick: 20 us each
 MOST_KEPT = 256  # times that were not taken yet
 DRY_RESULTS: tuple[Result, ...] = ("withdrawn", "needless")
 AGAIN_RESULTS: tuple[Result, ...] = (
@@ -87,6 +85,11 @@ class RoomPlans:
     _going: dict[str, GangKey] = field(default_factory=dict)  # by uid: the gang that it goes for
     _withdrawn: set[str] = field(default_factory=set)  # uids whose eviction is wanted no more
     _made: Recent = field(default_factory=lambda: Recent(NAMESPACE_SECONDS))  # by namespace
+    _kept: KeptRoom = field(init=False)
+
+    def __post_init__(self) -> None:
+        others = (self.nominations, self.grants, self.gangs, self.left_alone, self._going)
+        self._kept = KeptRoom(self.books, self.occupants, *others)
 
     # -- whether -------------------------------------------------------------------------------
 
@@ -158,7 +161,7 @@ class RoomPlans:
             on.setdefault(each.node, []).append(each.request)
         victims = tuple(sorted(answer.victims, key=lambda victim: not victim.is_protected))
         pods = [uid for victim in victims for uid in victim.uids]
-        awaited = dict.fromkeys((*pods, *self._leaving(on)))
+        awaited = dict.fromkeys((*pods, *self._kept.leaving(on)))
         there = frozenset(uid for node in on for uid in self.books.bound_on.get(node, ()))
         plan = RoomPlan(
             gang.number,
@@ -218,20 +221,6 @@ class RoomPlans:
         occupant = self.occupants.by_uid.get(uid)
         return uid in self.books.bound and occupant is not None and not occupant.is_terminating
 
-    def _leaving(self, nodes: Iterable[str]) -> Iterator[str]:
-        """The pods on these nodes that count as gone already, but for those that are stuck."""
-        for node in nodes:
-            for uid in self.books.bound_on.get(node, ()):
-                its = self.gangs.of_pod(uid)
-                is_leaving = (
-                    uid in self._going
-                    or self.occupants.any_terminating((uid,))
-                    or self.grants.is_victim(uid)
-                    or (its is not None and its.ending)
-                )
-                if is_leaving and uid not in self.left_alone.stuck:
-                    yield uid
-
     def _named(self, uid: str) -> tuple[str, str]:
         return self.occupants.by_uid[uid].namespace, self.occupants.names[uid]
 
@@ -268,7 +257,7 @@ class RoomPlans:
         plan = self.of[gang.key]
         plan.stage = Stage.DRAINING
         while not plan.is_seen:
-            if not self._has_room(gang, plan):
+            if not self._kept.has_room(gang, plan):
                 self._end(gang.key, "changed", now)
                 return False
         return True
@@ -367,7 +356,7 @@ class RoomPlans:
         return True
 
     def _go_on(self, gang: Gang, plan: RoomPlan, now: float) -> None:
-        if not plan.is_sent and not self._has_room(gang, plan):
+        if not plan.is_sent and not self._kept.has_room(gang, plan):
             if plan.begun:
                 self._lose(gang, plan, now)
             else:
@@ -391,68 +380,6 @@ class RoomPlans:
             if plan.draining_since is None:
                 plan.stage, plan.draining_since = Stage.DRAINING, now
             self._drain(gang, plan, now)
-
-    def _has_room(self, gang: Gang, plan: RoomPlan) -> bool:
-        """Look at the next few nodes of a place: False if one is not enough any more.
-
-        Since the question was asked nodes may have been closed, tainted or moved, and pods of a
-        higher priority or of a scheduler that does not ask may have been bound there, or are on
-        their way.
-        """
-        plan.unseen = plan.unseen or list(plan.on)
-        ending = self._held_for_victims(plan)
-        for _ in range(min(len(plan.unseen), MOST_LOOKED_AT)):
-            node = plan.unseen.pop()
-            leaving = self._gone_by_then(plan, node, ending)
-            # Once some go, the others do too, though a gang of higher priority has the place by now
-            on_their_way = self.nominations.on(node, plan.priority, plan.places, self.books.held)
-            others = [] if plan.begun else on_their_way
-            fits = self.books.takes_pods(node) and self._fit(node, plan.on[node], leaving, others)
-            if not fits or self._is_barred(node, gang, plan):
-                return False
-        plan.is_seen = plan.is_seen or not plan.unseen
-        return True
-
-    def _held_for_victims(self, plan: RoomPlan) -> set[str]:
-        """The uids that places are held for which end with the gangs that go."""
-        gangs = [self.gangs.by_key.get(each.gang) for each in plan.victims if each.gang]
-        return {uid for gang in gangs if gang is not None for uid in gang.plan.nodes}
-
-    def _gone_by_then(self, plan: RoomPlan, node: str, ending: Collection[str]) -> list[str]:
-        """What is on a node, and is not once the gang gets its place."""
-        leaving = [uid for uid in self._leaving((node,)) if uid in plan.awaited]
-        return leaving + [uid for uid in self.books.held_on.get(node, ()) if uid in ending]
-
-    def _is_barred(self, name: str, gang: Gang, plan: RoomPlan) -> bool:
-        """Whether a node has moved since, or takes the gang's pods no more."""
-        (before, domains), node = plan.asked_of[name], self.books.nodes[name]
-        now = self.books.domains_of(name)
-        if domains != now and any(domains.get(level) != now.get(level) for level in gang.levels):
-            return True
-        if before.labels == node.labels and before.taints == node.taints:
-            return False
-        if gang.levels and self.books.has_moved(before, node):
-            return True
-        here = [uid for uid, place in plan.places.items() if place.node == name]
-        return not all(may_host(node, gang.member(uid).shape) for uid in here)
-
-    def _fit(
-        self,
-        node: str,
-        requests: Sequence[Amounts],
-        leaving: Collection[str],
-        others: Sequence[Amounts],
-    ) -> bool:
-        """Whether these requests fit on a node all together, and beside others on their way there.
-
-        `leaving`: uids of pods there that are gone by then.
-        """
-        for request in dict.fromkeys(requests):
-            beside = [*others, *requests]
-            beside.remove(request)
-            if not room.fits(self.books, node, request, without=leaving, beside=beside):
-                return False
-        return True
 
     def _evict_next(self, gang: Gang, plan: RoomPlan, now: float) -> bool:
         """Have the next victims evicted; False if one to come is not what it was."""
@@ -531,25 +458,13 @@ class RoomPlans:
 
     def _lose(self, gang: Gang, plan: RoomPlan, now: float) -> None:
         """The gang has no place, or will have none: say who has taken it, if some pod has."""
-        ending = self._held_for_victims(plan)
-        takers = [uid for node in plan.nodes if (uid := self._taker(plan, node, ending))]
+        ending = self._kept.held_for_victims(plan)
+        takers = [uid for node in plan.nodes if (uid := self._kept.taker(plan, node, ending))]
         thieves = [u for u in takers if self.occupants.by_uid[u].priority <= plan.priority]
         if thieves:
             self.left_alone.note_theft(plan.where, plan.nodes, now)
         who = (thieves or takers or [""])[0]
         self._end(gang.key, "taken" if takers else "lost", now, who)
-
-    def _taker(self, plan: RoomPlan, node: str, ending: Collection[str]) -> str:
-        """The first pod that came to a node with which the gang's do not fit there; "": none."""
-        here = self.books.bound_on.get(node, ())
-        came = [uid for uid in here if uid not in plan.there and uid in self.occupants.by_uid]
-        gone, requests = self._gone_by_then(plan, node, ending), plan.on[node]
-        if not came or not self._fit(node, requests, [*gone, *came], ()):
-            return ""  # it is lost without them
-        for number, uid in enumerate(came, 1):
-            if not self._fit(node, requests, [*gone, *came[number:]], ()):
-                return uid
-        return ""
 
     # -- the end -------------------------------------------------------------------------------
 
