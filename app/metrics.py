@@ -400,7 +400,7 @@ class Metrics:
         """Who reads /v1."""
         self.access_reviews = self._counters(
             "corral_access_reviews",
-            "Questions to the API server about who reads /v1, and what he may",
+            "Questions to the API server about who reads /v1, and what they may read",
             "outcome",
             REVIEW_OUTCOMES,
         )

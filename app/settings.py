@@ -304,7 +304,7 @@ class EngineOptions(BaseModel):
     # priority. never: no member of a gang; the pod waits.
     gangs_as_victims: Literal["by_priority", "last", "never"] = "by_priority"
     # Namespaces whose pods may say with the label corral.dev/preemptible: "false" that they are
-    # never among those; *: all. Else a tenant could withdraw his pods from every PriorityClass.
+    # never among those; *: all. Else a tenant could withdraw pods from every PriorityClass.
     unpreemptible_in: Names = ()
     # What of a gang ends then: that pod, or all of them (which needs the ClusterRole corral-evict),
     # and the gang waits as a whole; annotation corral.dev/disruption.

@@ -87,7 +87,7 @@ def maps(engine: Engine, unready: Callable[[], str]) -> APIRouter:
 
 
 async def _scope(request: Request, namespace: str) -> str | None:
-    """The namespace whose names he sees; None: he sees all. Raises: HTTPException."""
+    """The namespace whose names the client sees; None: it sees all. Raises: HTTPException."""
     if await answered(reader_of(request).sees("")):
         return None
     if namespace:

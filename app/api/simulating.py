@@ -4,7 +4,7 @@
     thread ──▶ JSON, made there as well
 
 Nothing is written, neither in the cluster nor in Corral. One simulation is under way at a time. Who
-asks must see the namespace of each object; of others he gets no names.
+asks must see the namespace of each object; the answer has no names of others.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def simulating(
 
 
 async def _sees_own(request: Request, namespace: Namespace = "default") -> None:
-    """Who may not see the namespace is refused before his objects are read. Raises: as that."""
+    """Who may not see the namespace is refused before objects are read. Raises: as that."""
     await sees_namespace(request, namespace)
 
 

@@ -2,8 +2,7 @@
 
     GET /v1/topology?name=&level=&under=&free_for=cpu=4,nvidia.com/gpu=1&after=&limit=
 
-It is about nodes, so who asks must be one who sees the whole cluster, and the namespace of a gang
-that he names.
+It is about nodes: the client must see the whole cluster, and the namespace of a gang that it names.
 """
 
 from __future__ import annotations

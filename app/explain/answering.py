@@ -370,7 +370,7 @@ def _pods_anew(told: Told) -> Relaxation | None:
 
 
 def _is_named(asking: Asking, who: str) -> bool:
-    """Whether he who asks sees the namespace of `gang NAMESPACE/NAME` or `pod NAMESPACE/NAME`."""
+    """Whether the client sees the namespace of `gang NAMESPACE/NAME` or `pod NAMESPACE/NAME`."""
     return asking.names_in in ("", who.partition(" ")[2].partition("/")[0])
 
 

@@ -131,7 +131,7 @@ class Blocker(View):
 
     who: str
     """A gang, as `gang NAMESPACE/NAME`, or a pod, as `pod NAMESPACE/NAME`; `other namespaces`:
-    all whose names he who asks may not see, together."""
+    all whose names the client may not see, together."""
     pods: int
     """Of its pods, those in that domain."""
     is_reserved: bool

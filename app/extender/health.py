@@ -1,7 +1,7 @@
 """What probes and Prometheus ask, on every port; and, as of kube-apiserver, the version.
 
-Nobody has to say who he is here, so a scrape, which takes milliseconds of the loop, is made once a
-second at most.
+No caller has to authenticate here, so a scrape, which takes milliseconds of the loop, is made
+once a second at most.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ class Port:
     limits: Limits
     keep_label: Keep | None = None  # which labels, if not the same keys
     hypothetical: Hypothetical | None = None  # None: every request is kube-scheduler's
-    whose: Callable[[], str] | None = None  # who leads, "" for ourselves; None: whoever asks knows
+    whose: Callable[[], str] | None = None  # who leads, "" for ourselves; None: the caller knows
 
 
 def verbs(port: Port) -> APIRouter:

@@ -73,7 +73,7 @@ class Mark:
     name: str
     uid: str
     version: str
-    """Of the pod: written only if nobody has changed it since, so that it has its gate still."""
+    """Of the pod: written only if it has not changed since, so that it has its gate still."""
     sentence: str = ""
 
 
@@ -87,7 +87,7 @@ class ProtectNode:
     node: str
     uid: str
     version: str
-    """Of the node: written only if nobody has changed it since, so that nobody's is overwritten."""
+    """Of the node: written only if it has not changed since, so that no other write is lost."""
     is_held: bool
     annotations: tuple[tuple[str, str | None], ...]
 
@@ -156,7 +156,7 @@ class Suspend:
     name: str
     uid: str
     version: str
-    """Of the workload: written only if nobody has changed it since, as its user may suspend it."""
+    """Of the workload: written only if it has not changed since, as its user may suspend it."""
     sentence: str
     ends: bool = False
     """It goes on."""

@@ -1,8 +1,8 @@
 """Who may read /v1, and how much of it.
 
     a client on loopback, such as `kubectl port-forward`       all of it: the API server has asked
-                                                               whether he may forward that port
-    any other, over TLS and with a bearer token                what the API server lets him list:
+                                                               whether it may forward that port
+    any other, over TLS and with a bearer token                what the API server lets it list:
       pods of a namespace                                      the gangs of that namespace
       pods of every namespace                                  all gangs, and the names of all pods
       nodes                                                    what is about the whole cluster
@@ -40,7 +40,7 @@ _FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forw
 class Reader:
     """Who asks. `asker` None: a client on loopback, who sees everything.
 
-    `token`: his, for as long as his request lasts.
+    `token`: its own, for as long as the request lasts.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Reader:
         return self._asker.user.username if self._asker is not None else ""
 
     async def sees(self, namespace: str) -> bool:
-        """Whether he sees a namespace's gangs and pods; "": those of all. Raises: Unknown.
+        """Whether it sees a namespace's gangs and pods; "": those of all. Raises: Unknown.
 
         At most two reviews: of all namespaces first.
         """
@@ -66,11 +66,11 @@ class Reader:
         return bool(namespace) and await self._may_list(PODS, namespace)
 
     async def sees_nodes(self) -> bool:
-        """Whether he sees what is about the whole cluster, without pods. Raises: Unknown."""
+        """Whether it sees what is about the whole cluster, without pods. Raises: Unknown."""
         return await self._may_list(NODES, "")
 
     async def is_known(self) -> bool:
-        """Whether his token is still valid, and still his. Raises: Unknown."""
+        """Whether its token is still valid, and of the same user. Raises: Unknown."""
         if self._asker is None or self._permissions is None:
             return True
         found = await self._permissions.asker(self._token, self._asker.address)
@@ -136,7 +136,7 @@ def reader_of(request: Request) -> Reader:
 
 
 async def sees_namespace(request: Request, namespace: str = "") -> None:
-    """The `namespace` of the path or the query is his to see; "": all namespaces are.
+    """The `namespace` of the path or the query is one that the client sees; "": all namespaces are.
 
     Raises: HTTPException, 403, 422 or 503.
     """
@@ -152,19 +152,19 @@ async def sees_namespace(request: Request, namespace: str = "") -> None:
     raise HTTPException(
         403,
         f"user {reader.name} may not list pods in every namespace: namespace= names one of those"
-        " where he may",
+        " where they may",
     )
 
 
 async def sees_cluster(request: Request) -> None:
-    """What is about the whole cluster is his to see. Raises: HTTPException, 403 or 503."""
+    """The client sees what is about the whole cluster. Raises: HTTPException, 403 or 503."""
     reader = reader_of(request)
     if not await answered(reader.sees_nodes()):
         raise HTTPException(403, f"user {reader.name} may not list nodes")
 
 
 async def sees_everything(request: Request) -> None:
-    """Nodes, and the pods of every namespace, are his to see. Raises: as the two above."""
+    """The client sees nodes, and the pods of every namespace. Raises: as the two above."""
     await sees_cluster(request)
     await sees_namespace(request)
 
@@ -175,7 +175,7 @@ SeesEverything = Depends(sees_everything)
 
 
 async def may_still_see(reader: Reader, namespace: str) -> str:
-    """Why he may not any more, or ""; asked of the API server, unless it has just answered."""
+    """Why the client may not any more, or ""; the API server is asked unless it just answered."""
     try:
         if not await reader.is_known():
             return "the API server does not know this token any more"

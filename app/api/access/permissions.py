@@ -1,7 +1,7 @@
 """What users may read, as the API server says, remembered for a few seconds.
 
-    token ──hash──▶ who it is ──▶ may he list these objects?        each a review of the API server,
-                                                                    or an answer it gave before
+    token ──hash──▶ who it is ──▶ may they list these objects?      each a review of the API server,
+                                                                  or an answer it gave before
 
 Bounds: so many answers are remembered, the one that was used longest ago is forgotten first; so
 many reviews are under way at one time, and so many wait, of which one address has a few. A token is
@@ -48,7 +48,7 @@ class Asks(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """A user whose token was valid. `key` is the hash of it, `address` where he is."""
+    """A user whose token was valid. `key` is the hash of it, `address` where the client is."""
 
     user: User
     key: bytes
@@ -121,7 +121,7 @@ class Permissions:
         return None if user is None else Asker(user, key, address)
 
     async def may_list(self, asker: Asker, resource: str, namespace: str) -> bool:
-        """Whether he may list these objects; namespace "": in all namespaces. Raises: Unknown."""
+        """Whether they may list these objects; namespace "": in all namespaces. Raises: Unknown."""
         key = asker.key, resource, namespace
         known = self._answers.get(key, self._clock())
         if known is None:

@@ -5,7 +5,7 @@
     event: gone      data: {"namespace": …, "name": …, "source": …}; it is not there any more
     event: end       data: {"reason": …}; the stream ends, and may be asked for again
 
-Every RECHECK_SECONDS the API server is asked again whether he who follows still may, and whether
+Every RECHECK_SECONDS the API server is asked again whether the client still may follow, and whether
 the same Corral leads.
 """
 

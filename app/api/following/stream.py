@@ -66,7 +66,7 @@ class Follower:
         self.writing: asyncio.Timeout | None = None
         """The time limit of the write under way."""
         self.has_begun = False
-        """He has what came first; before that no change is for him."""
+        """The client has what came first; no change is sent to it before that."""
         self._queue = deque[bytes]()
         self._news = asyncio.Event()
 
@@ -200,7 +200,7 @@ class Stream:
             each.end(why)
 
     def first(self, follower: Follower) -> Sequence[Shown]:
-        """Every gang that is his to see, as it was shown last; from here on changes are for him."""
+        """Every gang that the client sees, as it was shown last; from here on it gets changes."""
         follower.has_begun = True
         within = follower.namespace
         return [each for each in self.changes.shown.values() if within in ("", each.key.namespace)]
@@ -225,7 +225,7 @@ class EventStream(Response):
         self._may_go_on, self._ask_seconds = may_go_on, ask_seconds
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Send until the client goes, the stream is closed, or he may not read any more."""
+        """Send until the client goes, the stream is closed, or the client may not read any more."""
         gone = asyncio.create_task(_left(receive))
         sending = asyncio.create_task(self._send_all(send))
         try:

@@ -1,5 +1,5 @@
 // Asks /v1, as any other client. The token stays in this tab. What is asked for one user ends with
-// him: an answer that comes later is nobody's.
+// that user: an answer that comes later is dropped.
 
 const BASE = new URL("../v1/", document.baseURI);
 const SILENT_MILLISECONDS = 45_000; // the stream says something every 15 s

@@ -82,7 +82,7 @@ function signingIn() {
   });
 }
 
-/** Another user from now on; no token: nobody. Nothing of what the one before him saw stays. */
+/** Another user from now on; no token: none. Nothing of what the last user saw stays. */
 function signIn(token, namespace) {
   live.end();
   session.set(token, namespace);

@@ -19,7 +19,7 @@ from app.cli.common.columns import on_one_line
 
 FAILED = 1  # what was read cannot be used, the API server did not answer, or something is wrong
 USAGE_ERROR = 2  # the user has to change something
-NOT_READ = 141  # as a shell counts a program whose output nobody reads any more
+NOT_READ = 141  # as a shell counts a program whose output is not read any more
 HOME_KUBECONFIG = "~/.kube/config"  # where kubectl looks
 
 

@@ -20,7 +20,7 @@ HEADER = ("NAMESPACE", "NAME", "SOURCE", "PHASE", "REASON", "PODS", "BOUND", "WA
 
 
 def _phase(given: str) -> str:
-    """Raises: BadParameter for what is no phase; with --watch nobody else would say so."""
+    """Raises: BadParameter for what is no phase; with --watch no answer would say so."""
     from app.state.gang.gang import Phase
 
     return _one_of(given, Phase)

@@ -1,6 +1,6 @@
 """`kubectl port-forward` to Corral's pod, for as long as a command asks it.
 
-kubectl finds the pod, says who asks and lets the API server decide whether he may: what it says
+kubectl finds the pod, says who asks and lets the API server decide whether they may: what it says
 when it fails is the reason that is told. It is stopped by its own handle, also when the command is
 ended by a signal.
 """

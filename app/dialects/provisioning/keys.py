@@ -65,7 +65,7 @@ def request_name(uid: str, attempt: int) -> str:
 def attempt_of(name: str, uid: str) -> int:
     """Which attempt a request of this name is; 0: it is none of ours.
 
-    There are few such names for a gang: nobody can make more of them than are read with ease.
+    There are few such names for a gang: no user can make more of them than are read with ease.
     """
     number = name.removeprefix(f"{NAME}{uid}-")
     return int(number) if uid and number != name and number in ATTEMPTS else 0
@@ -96,7 +96,7 @@ def consuming(request: str, class_name: str) -> Iterator[tuple[str, str]]:
 def class_of(annotations: Mapping[str, str], default: str, uid: str) -> str:
     """The class that a pod's gang asks in; "": none. `uid`: of the gang.
 
-    Pods whose owner has made a request himself are his to provide for.
+    Pods whose owner has made a request already are left to that request.
     """
     request = annotations.get(CONSUME)
     if request is not None and not attempt_of(request, uid):

@@ -8,10 +8,11 @@ nothing but capacity is marked by us: its condition says the same, and its gate 
     fits but for something else, is not complete any more ──▶ a Mark that takes it back
     placed ──▶ nothing: the gate goes, and a binding ends the condition
 
-The condition is the state. It is read back from the watch, also after a restart and whoever wrote
-it, and written only where it differs from what holds: once per pod and change. What another client
-changes back is written again, ever later for as long as he does so. Members without a
-gate are kube-scheduler's to mark. A gang that asks by a request (`requests.py`) has no marks.
+The condition is the state. It is read back from the watch, also after a restart and if another
+client wrote it, and written only where it differs from what holds: once per pod and change. What
+another client changes back is written again, ever later for as long as that goes on. Members
+without a gate are kube-scheduler's to mark. A gang that asks by a request (`requests.py`) has no
+marks.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Nodes that were made while gangs asked for nodes: kept for these gangs until they are enough.
 
-An autoscaler makes nodes one after the other, and the first of them would be taken by whoever fits.
+An autoscaler makes nodes one after the other, and any pod that fits would take the first of them.
 So of the nodes that came since a gang asked, those of the domain in which most of it fits are kept
 for it, as few as its pods need: no gang behind it in the queue is placed there, and no ordinary pod
 that requests what it needs, but for pods of a higher priority. A node whose labels have not come
@@ -11,7 +11,7 @@ before Corral does, so until Corral has it is closed to ordinary pods that reque
 Each new node in the domain prolongs that, up to thrice its time. Then what has come is told, the
 nodes are anybody's, and the gang has none kept for as long as it had some; twice as long each time,
 for it may need what no autoscaler makes. A node that went after the gang asked, and is back soon,
-is not new: whoever fits there may have waited for it.
+is not new: any pod that fits there may have waited for it.
 """
 
 from __future__ import annotations

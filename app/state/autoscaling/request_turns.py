@@ -2,7 +2,7 @@
 
 cluster-autoscaler looks at one request after the other in no order of its own, so few of them wait
 for their first answer at one time: those of the highest priority, and of equal ones each namespace
-in its turn, its first gang in the queue first. So a tenant whose requests nobody answers waits
+in its turn, its first gang in the queue first. So a tenant whose requests are not answered waits
 behind himself.
 """
 

@@ -190,7 +190,7 @@ class Requests:
             self.reports.not_requested(gang, messages.not_requested(gang.key, why_not))
         if not class_name or why_not:
             return MARK
-        # An earlier Corral found nobody who serves it, if they are marked.
+        # An earlier Corral found no controller that serves it, if they are marked.
         return MARK if any(each.pod.is_marked for each in gang.members.values()) else REQUEST
 
     def _class_of(self, gang: Gang) -> tuple[str, str]:
@@ -200,7 +200,7 @@ class Requests:
         return wants_none(gang, self.settings.provisioning_class, self._place(gang)[1])
 
     def _by_marks(self, gang: Gang, requests: list[Shown], now: float) -> Standing:
-        """Withdraw a request that nobody serves; not before its pods are seen to be marked."""
+        """Withdraw a request that is not served; not before its pods are seen to be marked."""
         self._wait_no_more(gang)
         gang.ask.sent = None
         if any(each.pod.is_marked for each in gang.members.values()):

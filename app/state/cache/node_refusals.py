@@ -2,7 +2,7 @@
 
 Its filters know more than Corral. A planned node that is not among the candidates is not planned
 for the same request and shape again until some time has passed, in the pod's own namespace: what
-Corral does not know may be that pod's alone, and a tenant could keep others off his nodes with it.
+Corral does not know may be that pod's alone, and a tenant could keep others off nodes with it.
 """
 
 from __future__ import annotations

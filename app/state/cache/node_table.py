@@ -4,7 +4,7 @@
     shape ──▶ In, NotIn, Exists, Gt … over whole columns ──▶ an array, in the slot order of a tree
 
 A shape costs a few array operations, so there may be any number of shapes; a tenant can make as
-many as he has pods. Columns exist only for keys that some node has and some shape names. The same
+many as it has pods. Columns exist only for keys that some node has and some shape names. The same
 for one node, in words, is `eligibility.py`; a test holds the two against each other.
 """
 

@@ -2,7 +2,7 @@
 
     objects, by namespace ──▶ keys in no topology ──▶ as many as there is room for ──▶ a level each
 
-Each costs a tree and a copy of the books, and whoever may write such an object may name any key. So
+Each costs a tree and a copy of the books, and who may write such an object may name any key. So
 there is room for a few: those that came first stay for as long as some object names them.
 """
 

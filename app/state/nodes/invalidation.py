@@ -86,8 +86,8 @@ class Invalidation:
                 return
             if below is not None and not self._holds_below(gang, node, below):
                 continue
-            # No fault of the gang's: its back-off does not grow, else anybody who may name a node
-            # for his pod could keep it waiting beside free nodes.
+            # No fault of the gang's: its back-off does not grow, else a tenant who may name a
+            # node for a pod could keep it waiting beside free nodes.
             why = f"capacity held on node {node} was taken" + (f" by {by}" if by else "")
             self.plans.lose(gang, why, now, losses=0, on=node)
 

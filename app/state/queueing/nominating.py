@@ -108,7 +108,7 @@ class Nominating:
     # -- what the watch shows ------------------------------------------------------------------
 
     def note_member(self, gang: Gang, before: PodRecord | None, pod: PodRecord, now: float) -> None:
-        """Note what the watch shows of a member, whoever nominated it.
+        """Note what the watch shows of a member, by whom it may have been nominated.
 
         It may be one of the Corral before this one, of a plan that is lost.
         """

@@ -371,10 +371,10 @@ def new_nodes_released(key: GangKey, nodes: int, level: str = "", unplaced: int 
 
 
 def not_accepted(key: GangKey, name: str, class_name: str, seconds: float) -> str:
-    """Nobody serves the class of a gang's request."""
+    """No controller serves the class of a gang's request."""
     return (
-        f"ProvisioningRequest {name} of gang {key} was not accepted in {seconds:.0f} s, so nobody"
-        f" serves class {class_name}: its pods are marked for node autoscalers instead"
+        f"ProvisioningRequest {name} of gang {key} was not accepted in {seconds:.0f} s, so no"
+        f" controller serves class {class_name}: its pods are marked for node autoscalers instead"
     )
 
 

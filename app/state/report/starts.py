@@ -16,7 +16,7 @@ from app.dialects.spec import GangKey
 from app.state.gang.gang import Gang, Phase
 from app.state.gang.parts import Milestones
 
-MOST_KEPT = 4_096  # that nobody has taken; each takes some 200 bytes
+MOST_KEPT = 4_096  # that have not been taken; each takes some 200 bytes
 
 _ENDED = (Phase.RUNNING, Phase.REPAIRING, Phase.DONE)
 
@@ -79,11 +79,11 @@ class Starts:
             gang.milestones = Milestones(first_pod_at=first, is_decided=True)
 
     def decisions(self) -> Iterator[Decision]:
-        """Those that nobody has taken yet."""
+        """Those that have not been taken yet."""
         while self._decisions:
             yield self._decisions.popleft()
 
     def taken(self) -> Iterator[Start]:
-        """The starts that nobody has taken yet."""
+        """The starts that have not been taken yet."""
         while self._starts:
             yield self._starts.popleft()
