@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from app.dialects.spec import GangKey
 from app.fair_queue import FairQueue
@@ -310,7 +310,9 @@ class Marks:
             if member.pod.is_marked == is_marked:
                 if last is not None and last.is_marked == is_marked:
                     shown[uid] = sent.pop(uid)
-                continue  # the other one, if sent, is undone once it shows
+                elif last is not None:  # it is undone once it shows; lost, it was of another need
+                    sent[uid] = replace(last, again_after=UNSEEN_SECONDS)
+                continue
             if last is not None and last.is_marked == is_marked:
                 due, pause = last.at + last.again_after, last.pause
                 again_after = min(2 * last.again_after, MOST_UNSEEN_SECONDS)

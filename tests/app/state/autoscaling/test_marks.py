@@ -228,6 +228,21 @@ def test_a_mark_under_way_is_not_sent_twice_though_it_was_unwanted_meanwhile():
     assert [each.name for each in world.wait(3)] == ["g4"]
 
 
+def test_what_was_lost_while_it_was_wanted_before_does_not_delay_it_when_it_is_wanted_again():
+    world = Away(four_racks(), gated("g", 5))
+    world.is_away = False
+    world.wait(2)
+    last = msgspec.structs.replace(world.pods["uid-g4"], is_marked=False)
+    world.is_away = True
+    world.delete(last)
+    taken_back = world.wait(150)  # each time twice as long after the last one
+    assert 4 < len(taken_back) <= 4 * 5
+    world.put(last)
+    assert [each.name for each in world.wait(3)] == ["g4"]
+    world.delete(last)
+    assert sorted(each.name for each in world.wait(3)) == NAMES
+
+
 def test_a_mark_that_shows_when_it_is_not_wanted_any_more_is_taken_back():
     world = Away(four_racks(), gated("g", 5))
     assert len(world.first + world.wait(2)) == 5
