@@ -27,7 +27,8 @@ class Gangs:
     key_of: dict[str, GangKey] = field(default_factory=dict)  # by the uid of a pod
     plannable_in: dict[str, dict[GangKey, None]] = field(default_factory=dict)
     """By namespace: the gangs of which some member needs a node."""
-    planned: dict[GangKey, None] = field(default_factory=dict)  # members are on their way to /bind
+    planned: dict[GangKey, None] = field(default_factory=dict)
+    """Gangs of which members may be on their way to /bind, also where others have no place."""
     with_placeholders: dict[GangKey, None] = field(default_factory=dict)  # or that lack some
     made: int = 0  # gangs, ever
     running_in: Totals = field(default_factory=Totals)
@@ -144,7 +145,7 @@ class Gangs:
         if was is Phase.GATHERING:
             gang.complete_at = now
         self._keep_plannable(gang)
-        is_planned = phase in (Phase.PLACED, Phase.BINDING)
+        is_planned = phase in (Phase.PLACED, Phase.BINDING, Phase.REPAIRING)
         _keep(self.planned, gang.key, is_planned or bool(gang.binding.at_bind))
         return was
 

@@ -10,6 +10,7 @@ import pytest
 from app.kube.core.objects import Requirement, Shape, Term
 from app.state.effects import Ungate, UngateFailed
 from app.state.filter_result import Pinned, Rejected
+from app.state.gang.gang import Phase
 from tests.app.state.world import Names, World, four_racks, members, racks, ungated
 from tests.records import (
     BLOCK,
@@ -142,6 +143,27 @@ def test_a_failed_patch_is_sent_again():
     for _ in range(20):
         world.tick()
     assert sorted(world.ungated) == ["g0", "g0", "g1"]
+
+
+@pytest.mark.parametrize("is_told", [True, False], ids=["failed", "no_answer"])
+def test_a_failed_patch_is_sent_again_though_another_member_has_no_place(is_told):
+    world = World(four_racks(), members("g", 4, gates=OURS))
+    world.patch(world.effects)
+    placed = world.schedule(*list(world.pods.values()))
+    for name in ("g0", "g1"):
+        world.delete(world.pods[f"uid-{name}"])
+    closed = world.engine.books.nodes[placed["g1"]]
+    world.put(msgspec.structs.replace(closed, is_unschedulable=True))
+    new = members("g", 4, gates=OURS)[:2]
+    world.put(*(msgspec.structs.replace(each, uid=f"{each.uid}-new") for each in new))
+    world.tick()
+    assert world.gang().phase is Phase.REPAIRING
+    (sent,) = [each for each in world.told(Ungate) if each.uid.endswith("-new")]
+    if is_told:
+        world._take(world.engine.ungate_finished(sent.uid, UngateFailed("timeout"), world.now))
+    for _ in range(3 if is_told else 12):
+        world.tick(1.0)
+    assert world.ungated.count(sent.name) == 3  # once in its first life
 
 
 def test_a_patch_that_the_api_server_refuses_is_sent_without_narrowing():
