@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import NoReturn
 
 import numpy as np
 
@@ -24,6 +25,34 @@ class Visits:
     """What searches cost, the same on every machine: nodes looked at, each as often as it was."""
 
     total: int = 0
+
+    def add(self, visits: int) -> None:
+        """Count some more."""
+        self.total += visits
+
+
+@dataclass(slots=True)
+class Allowance:
+    """What may be spent on a gang of several pod sets before its search is given up, unfinished.
+
+    Several searches may have one in common.
+    """
+
+    last_visit: int
+    """When `Visits` have more in total, it is used up."""
+    cells: int
+    """Of arrays, for packings (`packing`)."""
+    is_spent: bool = False
+    """A search has been given up: what it assumed is not read any more."""
+
+    def give_up(self) -> NoReturn:
+        """End the search that has used it up. Raises: AllowanceSpent."""
+        self.is_spent = True
+        raise AllowanceSpent
+
+
+class AllowanceSpent(Exception):
+    """A search goes on no longer; it is caught where the search began."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +88,13 @@ class Options:
     """
     visits: Visits = field(default_factory=Visits, compare=False)
     """Where the search counts what it costs."""
+    allowance: Allowance | None = field(default=None, compare=False)
+    """None: a search ends by itself. Else it ends as it would by itself, or is not finished."""
+
+    @property
+    def without_allowance(self) -> Options:
+        """The same for a search that costs little."""
+        return self if self.allowance is None else replace(self, allowance=None)
 
 
 class View:
@@ -109,7 +145,7 @@ class View:
 
     def free(self, rows: Sequence[int], slots: Rows | None = None) -> list[Counts]:
         """What is left of some resources, to be read only. Shapes: each (N,) or (len(slots),)."""
-        self.options.visits.total += CALL + len(self.tree.nodes if slots is None else slots)
+        self.spend(CALL + len(self.tree.nodes if slots is None else slots))
         return [self._free(row, slots) for row in rows]
 
     def _free(self, row: int, slots: Rows | None) -> Counts:
@@ -122,6 +158,13 @@ class View:
         if slots is None:
             return free if assumed is None else free - assumed
         return free[slots] if assumed is None else free[slots] - assumed[slots]
+
+    def spend(self, visits: int) -> None:
+        """Count what the search costs. Raises: AllowanceSpent."""
+        visited, allowance = self.options.visits, self.options.allowance
+        visited.add(visits)
+        if allowance is not None and visited.total > allowance.last_visit:
+            allowance.give_up()
 
     def may_host(self, shape: Hashable) -> Mask:
         """Which nodes are open, inside and allowed for a shape. Shapes: (N,)."""

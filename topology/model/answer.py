@@ -129,6 +129,8 @@ class NoFit:
     it might leave a place, and was not tried."""
     is_cut_short: bool = False
     """The search ended before it had tried everything it knows to try."""
+    is_unfinished: bool = False
+    """It ended for want of its allowance (`fit.view.Options`): without one it may find a place."""
     leader: str = ""
     """The leader, where it is what does not fit; the other numbers are its workers' alone."""
     beside: tuple[str, ...] = ()

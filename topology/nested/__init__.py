@@ -9,5 +9,5 @@ its own), `headroom` (what each domain still takes), `bounds` (which domains cer
 group), `scores` (which is best for a group whose members choose domains inside it), `state` (what
 is placed where), `repack` (the pod sets of one domain, packed anew for one more), `walk` (the
 search), `surplus` (what is not needed, after it), `unplaced` and `complete` (the same for a gang of
-which some pods stay).
+which some pods stay), `recheck` (whether a place is still there).
 """

@@ -22,7 +22,7 @@ from contextlib import closing
 from dataclasses import replace
 
 from topology.fit.unit import Unit, units_of
-from topology.fit.view import Options, View
+from topology.fit.view import AllowanceSpent, Options, View
 from topology.model.answer import NoFit, Placement, PodSetPlacement
 from topology.model.capacity import Capacity
 from topology.model.request import Gang
@@ -30,7 +30,7 @@ from topology.model.resources import Mask
 from topology.model.tree import Tree
 from topology.nested.parts import is_nested, root_of
 from topology.nested.unplaced import remaining
-from topology.nested.walk import Walk, find
+from topology.nested.walk import Walk, find, unfinished
 from topology.pod_set import search
 from topology.pod_set.unplaced import Kept, added, completed, staying
 
@@ -59,7 +59,8 @@ def complete(
     search.check_generation(tree, capacity)
     first: NoFit | None = None
     if options.order.is_kueues and not is_nested(gang):
-        placed, failed = _one_by_one(View(tree, capacity, masks, options), gang, kept)
+        view = View(tree, capacity, masks, options.without_allowance)
+        placed, failed = _one_by_one(view, gang, kept)
         if failed is None:
             return Placement(gang=gang.key, generation=tree.generation, pod_sets=tuple(placed))
         unit, first = failed
@@ -74,10 +75,13 @@ def complete(
         for name, slots in staying(leaf.unit, kept).items()
         if slots
     }
-    with closing(Walk(View(tree, capacity, masks, options), root, stay)) as walk:
-        if walk.run():
-            return walk.placement(gang)
-        why = walk.no_fit()
+    try:
+        with closing(Walk(View(tree, capacity, masks, options), root, stay)) as walk:
+            if walk.run():
+                return walk.placement(gang)
+            why = walk.no_fit()
+    except AllowanceSpent:
+        return unfinished(gang)
     # Kept pods elsewhere might leave a place.
     return replace(first or why, is_proven=False, is_cut_short=why.is_cut_short)
 

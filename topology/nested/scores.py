@@ -203,7 +203,7 @@ class Scores:
         waits = np.ones(scores.size, dtype=np.bool_)
         for inner in choice.levels:
             here = self._levels[inner]
-            self.view.options.visits.total += CALL + here.around.size
+            self.view.spend(CALL + here.around.size)
             shares = here.shares(choice)
             best = np.maximum.reduceat(shares, here.domains)
             served = waits & (best >= 0)

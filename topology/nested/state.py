@@ -99,9 +99,11 @@ class WalkState:
         self._assume(held, 1)
 
     def drop(self, part: Part) -> None:
-        held = self.held.pop(id(part))
-        if not self.is_over:
-            self._assume(held, -1)
+        allowance = self.view.options.allowance
+        if self.is_over or (allowance is not None and allowance.is_spent):
+            self.held.pop(id(part), None)  # where it was given up, some had no place for a moment
+        else:
+            self._assume(self.held.pop(id(part)), -1)
 
     def _assume(self, held: Held, times: int) -> None:
         requests = {one.name: one.request for one in held.unit.pod_sets}
@@ -280,6 +282,7 @@ class WalkState:
         """Nodes for what is needed of all leaves at once, or that there are none.
 
         Order: of each leaf the workers, then the leader.
+        Raises: AllowanceSpent.
         """
         floors = [one for leaf in leaves if leaf.floor is not None for one in leaf.floor.pod_sets]
         stays = [sum(pods for _, pods in self.kept.get(one.name, ())) for one in floors]
@@ -288,7 +291,9 @@ class WalkState:
         requests = [
             [one.request[row] if row < len(one.request) else 0 for row in rows] for one in floors
         ]
-        work = Work(CELLS)
+        allowance = self.view.options.allowance
+        most = CELLS if allowance is None else min(CELLS, allowance.cells)
+        work = Work(most)
         packing = pack(
             np.array(self.view.free(rows, np.arange(start, end)), dtype=np.int64),
             np.array(requests, dtype=np.int64),
@@ -296,7 +301,11 @@ class WalkState:
             [one.pods - pods for one, pods in zip(floors, stays, strict=True)],
             work,
         )
-        self.view.options.visits.total += PACKING + (CELLS - work.cells) // CELLS_PER_VISIT
+        if allowance is not None:
+            allowance.cells -= most - work.cells
+            if work.is_short and most < CELLS:
+                allowance.give_up()
+        self.view.spend(PACKING + (most - work.cells) // CELLS_PER_VISIT)
         return packing
 
     def packed(

@@ -34,7 +34,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 from topology.fit.unit import Unit
-from topology.fit.view import Options, View
+from topology.fit.view import AllowanceSpent, Options, View
 from topology.model.answer import NoFit, Pairs, Placement, PodSetPlacement
 from topology.model.capacity import Capacity
 from topology.model.request import Gang
@@ -72,25 +72,37 @@ def find(
     A gang without groups in groups is placed by `search.find`; it is walked only if its earlier
     pod sets left no place for a later one there. Of a gang that is walked, pods and members
     beyond what is needed are placed where they fit; a pod set that gets no place has one
-    without domains and slots.
+    without domains and slots. A walk may have an allowance (`Options`); one that does not end
+    within it says nothing but that.
     Order: pod sets as `Gang.names`.
     Raises: as `search.find`.
     """
     first: NoFit | None = None
     if options.order.is_kueues and not is_nested(gang):
-        answer = search.find(tree, capacity, gang, masks, options)
+        answer = search.find(tree, capacity, gang, masks, options.without_allowance)
         if isinstance(answer, Placement) or answer.is_proven or options.tries == 0:
             return answer
         first = answer
     search.check_generation(tree, capacity)
-    root = root_of(tree, gang, options.unconstrained)
-    with closing(Walk(View(tree, capacity, masks, options), root)) as walk:
-        if walk.run():
-            return walk.placement(gang)
-        why = walk.no_fit()
+    try:
+        root = root_of(tree, gang, options.unconstrained)
+        with closing(Walk(View(tree, capacity, masks, options), root)) as walk:
+            if walk.run():
+                return walk.placement(gang)
+            why = walk.no_fit()
+    except AllowanceSpent:
+        return unfinished(gang)
     if first is None:
         return why
     return replace(first, is_proven=why.is_proven, is_cut_short=why.is_cut_short)
+
+
+def unfinished(gang: Gang) -> NoFit:
+    """The answer of a search that has used up its allowance: whether the gang fits is not known."""
+    pods = sum(pod_set.pods for pod_set in gang.pod_sets())
+    return NoFit(
+        next(gang.names()), "", pods, 0, is_proven=False, is_cut_short=True, is_unfinished=True
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,13 +31,21 @@ class Work:
     """What is left of the budget."""
 
     cells: int
+    is_short: bool = False
+    """Something was left out because it would have cost more than is left."""
 
     def spend(self, cells: int) -> bool:
         """Takes so many cells, if there are as many."""
-        if cells > self.cells:
+        if not self.has(cells):
             return False
         self.cells -= cells
         return True
+
+    def has(self, cells: int) -> bool:
+        """Whether there are so many cells."""
+        if cells > self.cells:
+            self.is_short = True
+        return cells <= self.cells
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -74,7 +74,7 @@ class Table:
 
     def is_within(self, work: Work) -> bool:
         """It can be filled with what is left of the budget, and all of its layers kept."""
-        return self.cost <= work.cells and float(self.entries.sum()) <= _ENTRIES_MAX
+        return work.has(self.cost) and float(self.entries.sum()) <= _ENTRIES_MAX
 
     def solve(self) -> Counts | None:
         """A packing (S, M) if the table has one."""
