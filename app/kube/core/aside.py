@@ -38,13 +38,24 @@ async def read(decode: Callable[[_T], _R], raw: _T, most_bytes: int = LARGE_BYTE
 
 
 async def run(made: Callable[[], _R]) -> _R:
-    """What a pure function makes that takes long. Raises: what it raises."""
-    return await asyncio.to_thread(_in_turns, made)
+    """What a pure function makes that takes long. Raises: what it raises.
+
+    Where this is cancelled the function ends at its next turn: the process does not wait for it.
+    """
+    turns = _Turns()
+    try:
+        return await asyncio.to_thread(_in_turns, made, turns)
+    finally:
+        turns.is_over = True
 
 
-def _in_turns(made: Callable[[], _R]) -> _R:
-    give_way.set(_Turns().take)  # in the context of this call, which `to_thread` has copied
+def _in_turns(made: Callable[[], _R], turns: _Turns) -> _R:
+    give_way.set(turns.take)  # in the context of this call, which `to_thread` has copied
     return made()
+
+
+class _NobodyWaits(Exception):
+    """What is made would be of no use."""
 
 
 @dataclass(slots=True)
@@ -52,8 +63,12 @@ class _Turns:
     """Lets the loop go on, as often as it is worth it."""
 
     last: float = field(default_factory=time.perf_counter)
+    is_over: bool = False
+    """Nobody awaits what is made."""
 
     def take(self) -> None:
+        if self.is_over:
+            raise _NobodyWaits
         if time.perf_counter() - self.last >= FEWEST_SECONDS:
             time.sleep(SLEEP_SECONDS)
             self.last = time.perf_counter()

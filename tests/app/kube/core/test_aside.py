@@ -55,3 +55,23 @@ async def test_the_loop_goes_on_at_a_turn_of_what_is_read_beside_it():
     loop = asyncio.get_running_loop()
     with threads_that_only_change_by_themselves():
         assert await aside.read(read, b"x", 0)
+
+
+async def test_what_is_read_beside_the_loop_ends_when_it_is_cancelled():
+    began, ended = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    def read(_: bytes) -> None:
+        loop.call_soon_threadsafe(began.set)
+        try:
+            while True:
+                turn()
+        finally:
+            ended.set()
+
+    reading = asyncio.create_task(aside.read(read, b"x", 0))
+    await began.wait()
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    assert await asyncio.to_thread(ended.wait, 10.0)
