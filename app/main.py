@@ -247,6 +247,8 @@ def _receivers(
         read_again,
         engine.making_room.request,
         driver.room_found,
+        engine.searches_on.request,
+        driver.place_found,
         driver.eviction_finished,
         engine.is_eviction_wanted,
     )

@@ -36,6 +36,7 @@ REPORT_OUTCOMES = ("written", "failed", "dropped")
 STATUS_OUTCOMES = ("written", "gone", "failed", "dropped")
 KEPT_OUTCOMES = ("made", "changed", "deleted", "gone", "conflict", "failed")
 ROOM_OUTCOMES = ("room", "none", "dropped", "failed")
+PLACE_OUTCOMES = ("place", "none", "dropped", "failed")
 # What became of the places that were made for gangs: see `app.state.preempt.room_plan`.
 ROOM_RESULTS = (
     *("placed", "needless", "withdrawn"),
@@ -263,6 +264,18 @@ class Metrics:
         self.room_seconds = Histogram(
             "corral_room_seconds",
             "Time a thread took to find out which pods would have to go for a gang",
+            buckets=_BUCKETS,
+            registry=self.registry,
+        )
+        self.place_answers = self._counters(
+            "corral_place_answers",
+            "Searches for a gang that were too long for the loop, by what they found",
+            "outcome",
+            PLACE_OUTCOMES,
+        )
+        self.place_seconds = Histogram(
+            "corral_place_seconds",
+            "Time a thread took to search a place for a gang",
             buckets=_BUCKETS,
             registry=self.registry,
         )

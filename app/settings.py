@@ -274,6 +274,9 @@ class EngineOptions(BaseModel):
     # What a tick may look at, ten times a second, in nodes: 30 ns each. So much for searches and as
     # much for roll calls; what is left over waits for the next tick, in turns between namespaces.
     visits_per_tick: Annotated[int, Field(ge=10_000, le=1_000_000_000)] = 150_000
+    # The same for one search for a gang of several pod sets, beside ten for each node; what takes
+    # longer goes on in a thread.
+    visits_per_search: Annotated[int, Field(ge=1_000, le=1_000_000_000)] = 20_000
     # As in kube-scheduler's profile, to recognise a sample of nodes; 0: its adaptive rule.
     percentage_of_nodes_to_score: Annotated[int, Field(ge=0, le=100)] = 0
     # The write that has kube-scheduler look at a planned pod again nominates it for its node: that

@@ -19,6 +19,7 @@ from app.state.effects import (
     ReadAgain,
     RejectBind,
     Requeue,
+    SeekPlace,
     SeekRoom,
     Suspend,
     TryEviction,
@@ -44,6 +45,7 @@ class Dispatcher:
     status: Callable[[WriteStatus], None]
     read_again: Callable[[ReadAgain], None]
     seek_room: Callable[[SeekRoom], None]
+    seek_place: Callable[[SeekPlace], None]
     try_eviction: Callable[[TryEviction], None]
 
     def feed(self, effects: Iterable[Effect]) -> None:
@@ -76,5 +78,7 @@ class Dispatcher:
                     self.read_again(effect)
                 case SeekRoom():
                     self.seek_room(effect)
+                case SeekPlace():
+                    self.seek_place(effect)
                 case TryEviction():
                     self.try_eviction(effect)

@@ -27,8 +27,8 @@ from app.controllers.pods.wake import WakeController
 from app.controllers.prerequisites import PrerequisiteController
 from app.controllers.protect import ProtectController
 from app.controllers.provisioning import ProvisioningController
+from app.controllers.questions import Question, places, rooms
 from app.controllers.report import ReportController
-from app.controllers.room import Question, RoomController
 from app.controllers.status import StatusController
 from app.dialects.spec import GangKey
 from app.dialects.written import Prerequisite
@@ -47,6 +47,7 @@ from app.state.effects import (
     EmitEvent,
     Evict,
     EvictOutcome,
+    PlaceAnswer,
     ReadAgain,
     RejectBind,
     RoomAnswer,
@@ -68,8 +69,8 @@ _Effect = TypeVar("_Effect", bound=Effect)
 class Receivers:
     """Receives outcomes. These are given by a controller, never from inside `feed`.
 
-    `refuse` and `read_again` receive effects that are not writes; `room_question` and
-    `is_eviction_wanted` are asked.
+    `refuse` and `read_again` receive effects that are not writes; `room_question`,
+    `place_question` and `is_eviction_wanted` are asked.
     """
 
     bind_finished: Callable[[Bind, BindOutcome], None]
@@ -78,8 +79,10 @@ class Receivers:
     nominating_forbidden: Callable[[str, float], None]
     refuse: Callable[[RejectBind], None]
     read_again: Callable[[ReadAgain], None]
-    room_question: Callable[[GangKey], Question | None]
+    room_question: Callable[[GangKey], Question[RoomAnswer] | None]
     room_found: Callable[[GangKey, RoomAnswer | None, float], None]
+    place_question: Callable[[GangKey], Question[PlaceAnswer] | None]
+    place_found: Callable[[GangKey, PlaceAnswer | None, float], None]
     eviction_finished: Callable[[Evict | TryEviction | Suspend, EvictOutcome], None]
     is_eviction_wanted: Callable[[Evict | Suspend], bool]
 
@@ -156,9 +159,8 @@ class Writers:
         )
         self._prerequisites = PrerequisiteController(client, prerequisites, is_leading=is_leading)
         self.keepers = [self._keeper(client, each) for each in kept]
-        self._rooms = RoomController(
-            receivers.room_question, receivers.room_found, self._room_answered
-        )
+        self._rooms = rooms(receivers.room_question, receivers.room_found, self._room_answered)
+        self._places = places(receivers.place_question, receivers.place_found, self._place_answered)
         self._dispatcher = Dispatcher(
             wake=self._if_leading(self._wakes.take),
             annotate=self._if_leading(self._notes.take),
@@ -173,6 +175,7 @@ class Writers:
             status=self._if_leading(self._statuses.take),
             read_again=receivers.read_again,
             seek_room=self._if_leading(self._rooms.take),
+            seek_place=self._places.take,  # a search is no write, and who may lead next has plans
             try_eviction=self._if_leading(self._trials.take),
         )
 
@@ -195,6 +198,7 @@ class Writers:
             ("report", self._reports.run()),
             ("status", self._statuses.run()),
             ("room", self._rooms.run()),
+            ("place", self._places.run()),
             ("prerequisites", self._prerequisites.run()),
             *(("keep", each.run()) for each in self.keepers),
         ]
@@ -253,6 +257,11 @@ class Writers:
         self._metrics.room_answers[outcome].inc()
         if outcome in ("room", "none"):
             self._metrics.room_seconds.observe(seconds)
+
+    def _place_answered(self, outcome: str, seconds: float) -> None:
+        self._metrics.place_answers[outcome].inc()
+        if outcome in ("place", "none"):
+            self._metrics.place_seconds.observe(seconds)
 
     def _removed(self, removal: Removal, outcome: EvictOutcome) -> None:
         self._metrics.removals[how_removed(removal), outcome].inc()

@@ -44,6 +44,7 @@ ADVICE: Mapping[Reason, Advice] = {
         "the pause is over, or kube-scheduler brings the pods it awaits",
         "see the last events of the gang: what its plan was lost to",
     ),
+    Reason.SEARCHING: Advice("the search has ended", _NOTHING),
     Reason.DOES_NOT_FIT: Advice(
         "capacity is freed, or a node is added or changes",
         "make one of the changes that would let it fit and create it again, free what is short,"

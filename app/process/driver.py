@@ -30,6 +30,7 @@ from app.state.effects import (
     Effect,
     Evict,
     EvictOutcome,
+    PlaceAnswer,
     RoomAnswer,
     Suspend,
     TryEviction,
@@ -98,6 +99,10 @@ class Driver:
     def room_found(self, gang: GangKey, answer: RoomAnswer | None, seconds: float) -> None:
         """A SeekRoom has been answered after so long; None: it has not."""
         self._step("outcome", lambda now: self._inputs.room_found(gang, answer, seconds, now))
+
+    def place_found(self, gang: GangKey, answer: PlaceAnswer | None, seconds: float) -> None:
+        """A SeekPlace has been answered after so long; None: it has not."""
+        self._step("outcome", lambda now: self._inputs.place_found(gang, answer, seconds, now))
 
     def eviction_finished(
         self, effect: Evict | TryEviction | Suspend, outcome: EvictOutcome

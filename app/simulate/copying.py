@@ -117,6 +117,7 @@ class Copy:
             "preempt": "off",
             "earmarks_per_namespace": 0,
             "visits_per_tick": _ALL_VISITS,
+            "visits_per_search": _ALL_VISITS,
             "hold_seconds": _HELD_SECONDS,
         }
         engine = Engine(self.settings.model_copy(update=alone), dialects=self.dialects)

@@ -29,7 +29,8 @@ from app.state.engine import Engine
 from app.state.gang.gang import PLANNABLE, Gang, Phase
 from app.state.gang.membership import Member
 from app.state.gang.reasons import Reason
-from app.state.preempt.room import RoomRequest, copied
+from app.state.plan.request import copied
+from app.state.preempt.room import RoomRequest
 from app.state.turns.queue import in_order
 from topology.model.levels import NODE_LEVEL
 

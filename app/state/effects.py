@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from app.dialects.spec import GangKey
+from topology.model.answer import NoFit
 
 STATUS = "status"  # what was lost: a WriteStatus; an event is named by its reason
 DELETE = "delete"  # a Delete
@@ -239,6 +240,13 @@ class SeekRoom:
     gang: GangKey
 
 
+@dataclass(frozen=True, slots=True)
+class SeekPlace:
+    """Have a search for a gang gone on with that took too long between two answers."""
+
+    gang: GangKey
+
+
 Effect = (
     Requeue
     | Annotate
@@ -257,6 +265,7 @@ Effect = (
     | WriteStatus
     | ReadAgain
     | SeekRoom
+    | SeekPlace
 )
 
 
@@ -300,6 +309,18 @@ UngateOutcome = Ungated | UngateFailed
 # tried; dropped: it was not tried, since too many others wait. The same of a Suspend; gone: the
 # workload is, or it has changed.
 EvictOutcome = Literal["done", "gone", "refused", "failed", "dropped"]
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceAnswer:
+    """Outcome of a SeekPlace: where the gang fits on the books as they were, or why nowhere."""
+
+    topology: str = ""
+    places: tuple[tuple[str, int, tuple[tuple[str, int], ...]], ...] = ()
+    """(pod set, index of the level of its domains, its (node, pods)); () if it fits nowhere."""
+    why: NoFit | None = None
+    number: int = 0
+    """Of the question: an answer that comes when another one was asked is not to that."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ from app.state.effects import (
     Effect,
     Evict,
     EvictOutcome,
+    PlaceAnswer,
     ReadAgain,
     RejectBind,
     Requeue,
@@ -459,6 +460,14 @@ class Engine(EngineParts):
         self.making_room.answered(gang, answer, seconds, now)
         return self._effects()
 
+    def place_found(
+        self, gang: GangKey, answer: PlaceAnswer | None, seconds: float, now: float
+    ) -> list[Effect]:
+        """Take the answer to a SeekPlace, which took so long; None: the search has failed."""
+        for key in self.searches_on.answered(gang, answer, seconds, now):
+            self.queue.want_turn(self.gangs.by_key[key])  # not at once: a roll call may be owed
+        return self._effects()
+
     def eviction_tried(self, uid: str, outcome: EvictOutcome, now: float) -> list[Effect]:
         """Take the outcome of a TryEviction."""
         self.room_plans.tried(uid, outcome, now)
@@ -498,6 +507,7 @@ class Engine(EngineParts):
             self._review_earmarks,
             self._keep_new_nodes,
             self._ask_for_nodes,
+            self._search_on,
             self._begin,
             self._protect_nodes,
             self._make_room,
@@ -550,6 +560,13 @@ class Engine(EngineParts):
         """Have the pods listed once more if what was read of them is not enough."""
         if self.pod_lists.is_due(now):
             self.outbox.add(ReadAgain("Pod"))
+
+    def _search_on(self, now: float) -> None:
+        """Have the next gang tried whose search is to go on elsewhere."""
+        if self.planner.is_ready and not self.is_draining:
+            key = self.searches_on.next(now)
+            if key is not None:
+                self.queue.want_turn(self.gangs.by_key[key])
 
     def _begin(self, now: float) -> None:
         """Plan gangs that may fit now, and requeue pods that may be scheduled now."""

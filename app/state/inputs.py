@@ -14,7 +14,14 @@ from typing import Protocol
 from app.dialects.spec import GangKey
 from app.kube.core.objects import PodRecord
 from app.kube.watch.events import Event
-from app.state.effects import BindOutcome, Effect, EvictOutcome, RoomAnswer, UngateOutcome
+from app.state.effects import (
+    BindOutcome,
+    Effect,
+    EvictOutcome,
+    PlaceAnswer,
+    RoomAnswer,
+    UngateOutcome,
+)
 from app.state.filter_result import Candidates, FilterAnswer, Victims
 
 
@@ -51,6 +58,10 @@ class Inputs(Protocol):
 
     def room_found(
         self, gang: GangKey, answer: RoomAnswer | None, seconds: float, now: float
+    ) -> list[Effect]: ...
+
+    def place_found(
+        self, gang: GangKey, answer: PlaceAnswer | None, seconds: float, now: float
     ) -> list[Effect]: ...
 
     def eviction_tried(self, uid: str, outcome: EvictOutcome, now: float) -> list[Effect]: ...

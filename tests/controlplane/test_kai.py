@@ -74,12 +74,13 @@ TREE = (
 )
 
 
+@pytest.mark.parametrize("visits", [20_000, 1_000], ids=["on_the_loop", "in_a_thread"])
 def test_nested_sub_groups_start_in_their_domains_or_say_why_they_wait(
-    plane: ControlPlane, cluster: Cluster, tmp_path: Path
+    plane: ControlPlane, cluster: Cluster, tmp_path: Path, visits: int
 ) -> None:
     plane.nodes(grid(blocks=2, racks=2, nodes=2, gpus=8))
     cluster.create(written(topology("net", BLOCK, RACK, aliases=("block", "rack"))))
-    with scheduled(plane, tmp_path, levels=()) as corral:
+    with scheduled(plane, tmp_path, levels=(), visits_per_search=visits) as corral:
         cluster.create(written(pod_group("big", None, *TREE, minSubGroup=2)))
         pods = [each for at in range(2) for each in members("big", f"leader-{at}", 1)]
         pods += [each for at in range(2) for each in members("big", f"workers-{at}", 2)]
@@ -90,6 +91,8 @@ def test_nested_sub_groups_start_in_their_domains_or_say_why_they_wait(
             assert len({on.rsplit("-", 1)[0] for on in workers.values()}) == 1
             replica = {*workers.values(), *bound(cluster, f"big-leader-{at}").values()}
             assert len({on.partition("-")[0] for on in replica}) == 1
+        answers = corral.metric('corral_place_answers_total{outcome="place"}')
+        assert (answers > 0) is (visits == 1_000)
 
         cluster.create(written(pod_group("late", 3, on=within("rack"))))
         cluster.create_all(members("late", "any", 3))

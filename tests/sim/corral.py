@@ -30,10 +30,12 @@ from app.state.effects import (
     Evict,
     EvictOutcome,
     Mark,
+    PlaceAnswer,
     ReadAgain,
     RejectBind,
     Requeue,
     RoomAnswer,
+    SeekPlace,
     SeekRoom,
     Suspend,
     TryEviction,
@@ -70,6 +72,9 @@ LOST_REPORTS = 0.25  # of all events: the queue is full, or the API server away
 LOST_STATUSES = 0.1  # the same of statuses, until all is healed
 LOST_SECONDS = 0.05
 ROOM_SECONDS = 0.1  # a search for victims
+PLACE_SECONDS = (0.05, 0.05, 0.3, 2.0, 30.0)  # one that is too long for the loop; the first …
+MOST_SEARCH = 0.3  # seconds of it; the rest of that is in queues
+FAILED_PLACES, TWICE_SHARE = 0.05, 0.05  # of their answers, … of these none, when all is healed
 
 OpenJournal = Callable[[str, int], Callable[[bytes], None]]
 """Where the journal of this Corral, in this incarnation, is written."""
@@ -102,6 +107,7 @@ class Corral:
         self.paused_until = 0.0
         self.is_leading = True
         self.lost_statuses = LOST_STATUSES
+        self.are_places_late = True
         self.incarnation = 0
         self.life: Life | None = None
         self._open_journal: OpenJournal | None = None
@@ -120,6 +126,7 @@ class Corral:
         self._patch_status = patch_status  # of objects that have one, where there are such
         self._clock, self._api, self._rng = clock, api, rng
         self._report_rng = Random(name)
+        self._place_rng = Random(f"place {name}")
         self._history, self._hits, self._network = history, hits, network
 
     # -- life and death ------------------------------------------------------------------------
@@ -434,6 +441,8 @@ class Corral:
                 self._write_status(effect, self._patch_status)
             case SeekRoom() if self.is_leading:
                 self._seek_room(effect.gang)
+            case SeekPlace():
+                self._seek_place(effect.gang)
 
     def _seek_room(self, gang: GangKey) -> None:
         """The answer is to the question as it is now, and comes a little later."""
@@ -442,6 +451,25 @@ class Corral:
         if answer is not None:
             self._observer.found_room(self, gang, answer)
         self._clock.after(ROOM_SECONDS, self._alive(lambda: self._room_found(gang, answer)))
+
+    def _seek_place(self, gang: GangKey) -> None:
+        """The answer is to the books as they were when it was asked, and comes later, or never."""
+        question, rng = self.engine.searches_on.request(gang), self._place_rng
+        answer = None if question is None else question.answer()
+        late = rng.choice(PLACE_SECONDS) if self.are_places_late else PLACE_SECONDS[0]
+        if self.are_places_late and rng.random() < FAILED_PLACES:
+            answer = None
+        found = self._alive(lambda: self._place_found(gang, answer, min(late, MOST_SEARCH)))
+        self._clock.after(late, found)
+        if self.are_places_late and rng.random() < TWICE_SHARE:
+            self._clock.after(2 * late, found)
+
+    def _place_found(self, gang: GangKey, answer: PlaceAnswer | None, seconds: float) -> None:
+        self._hits.hit("W place sought")
+        if gang not in self.engine.gangs.by_key:
+            self._hits.hit("F23 gone")
+        self._history.say(f"{self.name}: place for {gang}: {answer}")
+        self._step(None, "place", lambda: self.taking.place_found(gang, answer, seconds, self.now))
 
     def _room_found(self, gang: GangKey, answer: RoomAnswer | None) -> None:
         self._hits.hit("W room sought")

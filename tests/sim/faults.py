@@ -117,6 +117,7 @@ FAULTS: dict[str, str] = {
     "F22 crash": "we crash between an answer and the event of the pod",
     "F22 crash suspended": "we crash while a Job is suspended so that its pods are made anew",
     "F22 not whole": "a gang is born of which not all pods come in time",
+    "F23 gone": "a gang is gone when an answer about its place comes",
     "I10 failed": "our own search for one gang raises",
 }
 
@@ -159,6 +160,7 @@ WORKLOADS: dict[str, str] = {
     "W made room": "others go for a gang that waits",
     "W made room in words": "others go for a gang of a native PodGroup or of Grove's",
     "W gave way": "a gang of a native PodGroup or of Grove's goes for another one",
+    "W place sought": "a search for a gang is too long for the loop and goes on elsewhere",
     "W room sought": "it is found out who would have to go for a gang that waits",
     "W birth": "places are held for all pods of a gang before the first exists",
     "W born": "a pod is stored where its gang belongs, without a gate",

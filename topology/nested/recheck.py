@@ -24,7 +24,7 @@ def fits_still(
 ) -> bool:
     """Whether nodes are still open to these pods, and have room for all of them together.
 
-    The books have the same tree as those that it was found on, so that it keeps to the domains.
+    These nodes are in the same domains as when it was found, so that it keeps to what is required.
     `kept`: pods of the gang that are on the books, as `complete` has them.
     """
     view = View(capacity.tree, capacity, masks, options.without_allowance)

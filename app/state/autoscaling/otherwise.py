@@ -11,9 +11,8 @@ import numpy as np
 
 from app.state.gang.gang import Gang
 from app.state.plan.planner import Planner
-from app.state.plan.request import SearchRequest, search
+from app.state.plan.request import SearchRequest
 from topology.errors import InvalidRequest
-from topology.model.answer import Placement
 from topology.model.changed_capacity import as_if
 from topology.relax.anywhere import anywhere
 
@@ -25,12 +24,15 @@ def fits_unreserved(planner: Planner, gang: Gang) -> bool:
     """
     if not planner.is_kept_off(gang):
         return False
-    return any(_fits(request) for request in planner.requests(gang, is_free=True))
+    return any(_fits(planner, request) for request in planner.requests(gang, is_free=True))
 
 
 def fits_empty(planner: Planner, gang: Gang) -> bool:
-    """Whether it fits on the nodes that there are once no pod runs on them."""
-    return any(_fits(_emptied(request)) for request in planner.requests(gang, is_free=True))
+    """Whether it fits on the nodes that there are once no pod runs on them, as far as is known."""
+    return any(
+        _fits(planner, _emptied(request), if_unknown=True)
+        for request in planner.requests(gang, is_free=True)
+    )
 
 
 def fits_anywhere(planner: Planner, gang: Gang) -> bool:
@@ -39,7 +41,7 @@ def fits_anywhere(planner: Planner, gang: Gang) -> bool:
     Autoscalers see no more than that: they make no node for it.
     """
     return any(
-        _fits(replace(request, gang=anywhere(request.gang), roomy=None, kept={}))
+        _fits(planner, replace(request, gang=anywhere(request.gang), roomy=None, kept={}))
         for request in planner.requests(gang, is_free=True)
     )
 
@@ -52,8 +54,10 @@ def _emptied(request: SearchRequest) -> SearchRequest:
     )
 
 
-def _fits(request: SearchRequest) -> bool:
+def _fits(planner: Planner, request: SearchRequest, *, if_unknown: bool = False) -> bool:
+    """Whether there is a place; `if_unknown`: where that would take the loop too long."""
     try:
-        return isinstance(search(request), Placement)
+        found = planner.finds(request)
     except InvalidRequest:
         return False
+    return if_unknown if found is None else found

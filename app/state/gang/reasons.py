@@ -20,6 +20,7 @@ class Reason(enum.StrEnum):
     # It waits for a place.
     QUEUED = "Queued"  # complete, and not tried yet
     BACKING_OFF = "BackingOff"  # its plan was lost, and the next search is put off
+    SEARCHING = "Searching"  # the search for a place takes long, and goes on
     DOES_NOT_FIT = "DoesNotFit"
     NARROWED_APART = "NarrowedApart"  # its pods may go to nodes only that cannot serve it together
     NAMESPACE_BUDGET = "NamespaceBudget"  # too many places for pods that do not exist yet

@@ -23,7 +23,7 @@ from app.dialects.spec import GangKey
 from app.errors import DecodeError
 from app.kube.core.objects import ObjectRecord, PodRecord, Record
 from app.kube.watch.events import Applied, Deleted, Event, Kind, Listed
-from app.state.effects import BindFailed, EvictOutcome, RoomAnswer, UngateFailed
+from app.state.effects import BindFailed, EvictOutcome, PlaceAnswer, RoomAnswer, UngateFailed
 from app.state.filter_result import Victims
 from app.state.settings import EngineSettings
 
@@ -64,6 +64,7 @@ _ARGUMENTS: dict[str, Any] = {  # of the engine's methods, without `now`
     "write_lost": tuple[GangKey, str, str],
     "nominating_forbidden": tuple[str, float],
     "room_found": tuple[GangKey, RoomAnswer | None, float],
+    "place_found": tuple[GangKey, PlaceAnswer | None, float],
     "eviction_tried": tuple[str, EvictOutcome],
     "eviction_finished": tuple[str, EvictOutcome],
     "tick": tuple[()],

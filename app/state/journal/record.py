@@ -21,6 +21,7 @@ from app.state.effects import (
     BindOutcome,
     Effect,
     EvictOutcome,
+    PlaceAnswer,
     RoomAnswer,
     UngateFailed,
     UngateOutcome,
@@ -134,6 +135,12 @@ class Recorder:
     ) -> list[Effect]:
         args = (gang, answer, seconds)
         return self._recorded(now, "room_found", args, lambda: self._inner.room_found(*args, now))
+
+    def place_found(
+        self, gang: GangKey, answer: PlaceAnswer | None, seconds: float, now: float
+    ) -> list[Effect]:
+        args, give = (gang, answer, seconds), self._inner.place_found
+        return self._recorded(now, "place_found", args, lambda: give(*args, now))
 
     def eviction_tried(self, uid: str, outcome: EvictOutcome, now: float) -> list[Effect]:
         args, give = (uid, outcome), self._inner.eviction_tried

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 
 from app.dialects.registry import DIALECTS, Dialects
 from app.state.cache.books import is_open
+from app.state.effects import Effect, SeekPlace
 from app.state.engine import Engine
 from app.state.filter_result import Pinned
 from app.state.journal.record import Recorder
@@ -65,11 +66,19 @@ def _told(note: Callable[[str], None] | None) -> Callable[[str, Exception], None
     return tell
 
 
+def _search_on(engine: Engine, recorder: Recorder, effects: list[Effect], now: float) -> None:
+    """Answer what gangs ask, as a thread would, and what they ask then."""
+    while asked := [each.gang for each in effects if isinstance(each, SeekPlace)]:
+        question = engine.searches_on.request(asked[0])
+        answer = None if question is None else question.answer()
+        effects = recorder.place_found(asked[0], answer, 0.0, now)
+
+
 def _decide(engine: Engine, recorder: Recorder, now: float) -> None:
     still, before = 0, engine.gangs_by_phase()
     for _ in range(MOST_TICKS):
         now += TICK_SECONDS
-        recorder.tick(now)
+        _search_on(engine, recorder, recorder.tick(now), now)
         phases = engine.gangs_by_phase()
         is_still = phases == before and not engine.gangs.unreviewed
         still, before = (still + 1 if is_still else 0), phases

@@ -47,6 +47,7 @@ class Passes:
                 self.reports.knows_verdict(gang, now) and self.planner.is_unfit(gang)
             ):
                 self.plans.make(gang, now)
+            self.planner.searches_on.end_turn(key)
 
     def expire(self, now: float) -> None:
         """End placeholders whose time is up, report what is due, retry after back-offs."""

@@ -8,7 +8,7 @@ A request that found no place is searched again when something has changed for i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
@@ -21,6 +21,7 @@ from app.state.cache.books import ALL_NODES, Books, TopologyBooks, is_open
 from app.state.cache.eligibility import may_stay
 from app.state.cache.node_refusals import Offer, Refusals, Shaped
 from app.state.cache.node_table import NodeTable
+from app.state.effects import PlaceAnswer
 from app.state.gang.families import Families
 from app.state.gang.gang import Gang
 from app.state.gang.last_places import LastPlaces
@@ -29,6 +30,7 @@ from app.state.gang.parts import DomainNodes, Searched
 from app.state.isolation import OnFault, reraise
 from app.state.plan.assignment import domain_of, plan_of
 from app.state.plan.exclusions import Told, closed_to, explained, names_of, unlabelled
+from app.state.plan.long_search import Answered
 from app.state.plan.nearness import nearness, places_of, planned_by_leaf, pods_by_leaf
 from app.state.plan.pod_sets import (
     PodSetMembers,
@@ -47,8 +49,9 @@ from app.state.plan.request import (
     inside,
     search,
 )
+from app.state.plan.search_on import SearchesOn
 from app.state.plan.siblings import nodes_beside
-from app.state.plan.unfit import Unfit
+from app.state.plan.unfit import Signature, Unfit
 from app.state.plan.verdict import (
     CLAIMS_NOT_COUNTED,
     NO_NODES,
@@ -56,6 +59,7 @@ from app.state.plan.verdict import (
     NoPlan,
     Plan,
     SearchFailed,
+    StillSearching,
     UnknownTopology,
 )
 from app.state.pods.nominations import Nominations, Together
@@ -63,14 +67,14 @@ from app.state.turns.budget import POD, Budget
 from app.state.turns.queue import Rank, rank_in_queue
 from topology.errors import InvalidRequest
 from topology.fit.fit import pods_per_node
-from topology.fit.view import Options
+from topology.fit.view import Allowance, Options
 from topology.model.answer import NoFit, Placement
 from topology.model.levels import NODE_LEVEL
 from topology.model.request import DomainOrder
 
-MOST_TRIES = 32
-# ^ failed attempts per search for a gang of several pod sets; few, for the search runs in the loop
-# that answers kube-scheduler. Three pod sets that request more than 5,000 nodes have: 18 ms.
+MOST_TRIES = 32  # failed attempts per search for a gang of several pod sets
+PER_NODE = 10  # visits of each node beside `visits_per_search`: all of them at once cost little
+CELLS_PER_VISIT = 64  # of packings, for each of `visits_per_search`
 
 
 @dataclass(slots=True)
@@ -82,6 +86,10 @@ class Planner:
     refusals: Refusals
     nominations: Nominations
     budget: Budget
+    searches_on: SearchesOn
+    most_visits: (
+        int  # in one search for a gang of several pod sets; what is beyond goes on elsewhere
+    )
     honours_preferred: bool = True  # preferred node affinity decides before capacity does
     is_balanced: bool = False  # pods with a preferred level are spread evenly
     order: DomainOrder = DomainOrder.TIGHTEST  # of gangs whose policy is Kueue's
@@ -264,15 +272,19 @@ class Planner:
         members: tuple[Member, ...] | None = None,
         *,
         has_more_room: bool = False,
+        may_go_on: bool = False,
     ) -> Plan | NoPlan:
         """A node for every member that is not planned yet, or for those named, or why not.
 
         `has_more_room`: the books show more room than other gangs find, for a part of this gang's
-        plan yields to the rest.
+        plan yields to the rest. `may_go_on`: a search that takes too long goes on elsewhere; the
+        same call then takes its answer.
         """
         with self._counted(gang, pods=len(gang.unplanned() if members is None else members)):
             try:
-                found = self._searched(gang, offer, members, has_more_room=has_more_room)
+                found = self._searched(
+                    gang, offer, members, has_more_room=has_more_room, may_go_on=may_go_on
+                )
             except Exception as error:
                 self.on_fault(f"search for gang {gang.key}", error)
                 return NoPlan(SearchFailed(type(error).__name__))
@@ -302,6 +314,7 @@ class Planner:
         members: tuple[Member, ...] | None,
         *,
         has_more_room: bool,
+        may_go_on: bool,
     ) -> Plan | NoPlan:
         if flaw := flaw_in_units(gang):
             return NoPlan(InvalidGang(flaw))
@@ -320,32 +333,132 @@ class Planner:
             gang.last_search = Searched(signature, gang.version)
         if offer is None and (known := self._unfit.verdict(signature)):
             return known
+        answered = self._answered(question, signature, topologies) if may_go_on else None
+        if answered is not None:
+            return answered
         verdict: NoPlan | None = None
         for topology in topologies:
             found = self._on(topology, question)
             if isinstance(found, Plan):
                 return found
+            if found.is_pending:
+                if may_go_on:
+                    self._go_on(question, signature, topologies)
+                return found
             verdict = verdict or found
         assert verdict is not None  # there is at least one topology
-        if offer is None and isinstance(verdict.why, NoFit):
-            is_rest = next(gang.settled(), None) is not None
-            pods = (pod_set.shaped for pod_set in pod_sets)
-            self._unfit.note(signature, verdict, pods, is_rest=is_rest)
+        if offer is None:
+            self._note_unfit(question, signature, verdict)
         return verdict
+
+    def _note_unfit(
+        self, question: Question, signature: Signature, verdict: NoPlan, at: int | None = None
+    ) -> None:
+        """Remember a verdict on the books as they are, or as they were (`unfit.py`)."""
+        if isinstance(verdict.why, NoFit):
+            is_rest = next(question.gang.settled(), None) is not None
+            pods = (pod_set.shaped for pod_set in question.pod_sets)
+            self._unfit.note(signature, verdict, pods, is_rest=is_rest, at=at)
+
+    def _go_on(
+        self, question: Question, signature: Signature, topologies: Iterable[TopologyBooks]
+    ) -> None:
+        """Have a search gone on with elsewhere."""
+        self.searches_on.ask(
+            question.gang.key,
+            signature,
+            lambda: self._requests(question, topologies),
+            self._unfit.now,
+        )
+
+    def _requests(
+        self, question: Question, topologies: Iterable[TopologyBooks]
+    ) -> Iterator[tuple[str, SearchRequest]]:
+        """The question on each topology that it may be put to, by name."""
+        builder = self._builder()
+        for topology in topologies:
+            with suppress(InvalidRequest):
+                yield topology.name, builder.request(question, topology)
+
+    def _answered(
+        self, question: Question, signature: Signature, topologies: Sequence[TopologyBooks]
+    ) -> Plan | NoPlan | None:
+        """What such a search has found, where it is still so; None: it is to be searched for."""
+        key = question.gang.key
+        known = self.searches_on.taken(key, signature)
+        if known is None:
+            is_sought = self.searches_on.is_sought(key, signature)
+            return NoPlan(StillSearching()) if is_sought else None
+        if known.answer is None:
+            return NoPlan(SearchFailed("see the log"))
+        for topology in topologies:
+            if topology.name == known.answer.topology:
+                found = self._by_answer(known, known.answer, question, topology)
+                if found is not None:
+                    self.searches_on.used(key)
+                    return found
+        is_put_off = self.searches_on.is_in_vain(key)
+        return NoPlan(StillSearching(is_put_off=True)) if is_put_off else None
+
+    def _by_answer(
+        self, known: Answered, answer: PlaceAnswer, question: Question, topology: TopologyBooks
+    ) -> Plan | NoPlan | None:
+        """The plan or verdict by an answer; None: it is over on the books as they are."""
+        try:
+            request = self._builder().request(question, topology)
+        except InvalidRequest:  # the topology is another one by now
+            return None
+        if answer.why is not None:
+            verdict = self._verdict(answer.why, question, topology, request)
+            self._note_unfit(question, known.signature, verdict, known.asked_at)
+            if not self._unfit.still_holds(known.signature):
+                self.searches_on.again(question.gang.key, known.signature)
+            return verdict
+        placement = known.place(request)
+        if placement is None:
+            return None
+        plan = plan_of(question.gang, placement, question.pod_sets, topology)
+        return self._as_before(question, self._allowed(request), plan, topology) or plan
+
+    def _allowed(self, request: SearchRequest) -> SearchRequest:
+        """The same with the allowance of a search on the loop."""
+        most, options = self.most_visits, request.options
+        last_visit = options.visits.total + most + PER_NODE * len(request.tree.nodes)
+        allowance = Allowance(last_visit, CELLS_PER_VISIT * most)
+        return replace(request, options=replace(options, allowance=allowance))
+
+    def finds(self, request: SearchRequest) -> bool | None:
+        """Whether there is a place; None: the loop has no time to find out.
+
+        Raises: topology.errors.InvalidRequest.
+        """
+        answer = search(self._allowed(request))
+        is_unknown = isinstance(answer, NoFit) and answer.is_unfinished
+        return None if is_unknown else isinstance(answer, Placement)
 
     def _on(self, topology: TopologyBooks, question: Question) -> Plan | NoPlan:
         """The answer on one topology."""
         builder = self._builder()
         try:
             request = builder.request(question, topology)
-            answer = search(request)
+            allowed = self._allowed(request)
+            answer = search(allowed)
         except InvalidRequest as error:
             # That pods were narrowed to different domains is no mistake of their owner.
             is_split = any(pod_set.is_split for pod_set in question.pod_sets)
             return NoPlan(InvalidGang(str(error), is_permanent=not is_split))
         if isinstance(answer, Placement):
             plan = plan_of(question.gang, answer, question.pod_sets, topology)
-            return self._as_before(question, request, plan, topology) or plan
+            return self._as_before(question, allowed, plan, topology) or plan
+        if answer.is_unfinished:
+            return NoPlan(StillSearching())
+        return self._verdict(answer, question, topology, request)
+
+    def _verdict(
+        self, answer: NoFit, question: Question, topology: TopologyBooks, request: SearchRequest
+    ) -> NoPlan:
+        """Why there is no place, with what looks up the reasons."""
+        builder = self._builder()
         return NoPlan(
             answer,
             explain=lambda: explained(answer, builder, question, topology, request),

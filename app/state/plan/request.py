@@ -57,7 +57,10 @@ class SearchRequest:
 
 
 def search(request: SearchRequest) -> Placement | NoFit:
-    """The placement of the first attempt that succeeds, else the verdict of the last one."""
+    """The placement of the first attempt that succeeds, else the verdict of the last one.
+
+    One that has used up its allowance is the last one: it might have had a place.
+    """
     answer: Placement | NoFit | None = None
     tree, capacity, gang = request.tree, request.capacity, request.gang
     roomy = () if request.roomy is None else (request.roomy,)
@@ -66,7 +69,7 @@ def search(request: SearchRequest) -> Placement | NoFit:
             answer = complete(tree, capacity, gang, masks, request.kept, request.options)
         else:
             answer = find(tree, capacity, gang, masks, request.options)
-        if isinstance(answer, Placement):
+        if isinstance(answer, Placement) or answer.is_unfinished:
             return answer
     assert answer is not None  # there is at least one attempt
     return answer
@@ -78,6 +81,11 @@ def inside(request: SearchRequest, nodes: Mask) -> SearchRequest:
         {pod_set: mask & nodes for pod_set, mask in masks.items()} for masks in request.attempts
     )
     return replace(request, attempts=attempts, roomy=None)
+
+
+def copied(request: SearchRequest) -> SearchRequest:
+    """The same request on books of its own; trees and masks never change once they are made."""
+    return replace(request, capacity=request.capacity.copy())
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,20 +67,34 @@ class Unfit:
     def __len__(self) -> int:
         return len(self._known)
 
+    @property
+    def now(self) -> int:
+        """How often something has gained room."""
+        return self._now
+
     def note(
-        self, signature: Signature, verdict: NoPlan, pods: Iterable[Shaped], *, is_rest: bool
+        self,
+        signature: Signature,
+        verdict: NoPlan,
+        pods: Iterable[Shaped],
+        *,
+        is_rest: bool,
+        at: int | None = None,
     ) -> None:
         """Remember that a request has found no place.
 
         `is_rest`: other pods of the gang have nodes already, so that any change may help.
+        `at`: on books as they were when `now` was that; None: as they are.
         """
         shaped = frozenset(pods)
+        at = self._now if at is None else at
         if len(self._exact) >= MOST_EXACT:
             self._exact.clear()
-        self._exact[signature] = self.books.generation, verdict
+        if at == self._now:
+            self._exact[signature] = self.books.generation, verdict
         self._known.pop(signature, None)
         if weight(shaped, MOST_BYTES) <= MOST_BYTES:
-            self._known[signature] = _Known(shaped, is_rest, self._now)
+            self._known[signature] = _Known(shaped, is_rest, at)
             if len(self._known) > MOST_REQUESTS:
                 self._known.popitem(last=False)
 

@@ -132,10 +132,23 @@ class SearchFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class StillSearching:
+    """The search takes long and is not over; whether the gang fits is not known."""
+
+    is_put_off: bool = False
+    """It was over a few times, and what it had found was taken by then."""
+
+    def __str__(self) -> str:
+        if self.is_put_off:
+            return "the search for a place takes long, and others took what it found; it is retried"
+        return "the search for a place takes long and is not over yet"
+
+
+@dataclass(frozen=True, slots=True)
 class NoPlan:
     """Why there is no plan now."""
 
-    why: NoFit | UnknownTopology | InvalidGang | AbsentRefusal | SearchFailed
+    why: NoFit | UnknownTopology | InvalidGang | AbsentRefusal | SearchFailed | StillSearching
     note: str = ""
     """What the search does not take into account, or who is in the way."""
     explain: Callable[[], NoFit] | None = field(default=None, compare=False, repr=False)
@@ -173,6 +186,16 @@ class NoPlan:
         return isinstance(self.why, SearchFailed)
 
     @property
+    def is_pending(self) -> bool:
+        """Whether that is found out elsewhere."""
+        return isinstance(self.why, StillSearching)
+
+    @property
+    def is_put_off(self) -> bool:
+        """Whether the next search is to wait."""
+        return isinstance(self.why, StillSearching) and self.why.is_put_off
+
+    @property
     def kind(self) -> str:
         """Equal for verdicts that differ only in numbers and in reasons why nodes are excluded."""
         if isinstance(self.why, NoFit):
@@ -187,4 +210,5 @@ _REASONS: Mapping[type, Reason] = {
     TooManyAwaited: Reason.NAMESPACE_BUDGET,
     BeyondQuota: Reason.QUOTA,
     SearchFailed: Reason.SEARCH_FAILED,
+    StillSearching: Reason.SEARCHING,
 }

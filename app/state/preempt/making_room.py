@@ -27,9 +27,10 @@ from app.state.gang.parts import Version
 from app.state.isolation import confined
 from app.state.objects.budgets import Budgets
 from app.state.plan.planner import Planner
+from app.state.plan.request import copied
 from app.state.pods.grants import Grants
 from app.state.pods.occupants import Occupants
-from app.state.preempt.room import RoomRequest, copied
+from app.state.preempt.room import RoomRequest
 from app.state.preempt.room_plans import RoomPlans
 from app.state.preempt.standing import Crowd, RunningGang, Standing, seconds_of
 from app.state.queueing.outbox import Outbox

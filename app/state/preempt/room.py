@@ -144,8 +144,3 @@ def _domain(search: SearchRequest, placement: Placement) -> str:
         if len(domains) == 1 and tree.levels[level] != NODE_LEVEL:
             return f"{tree.levels[level]}={'/'.join(tree.path(level, domains.pop()))}"
     return ""
-
-
-def copied(search: SearchRequest) -> SearchRequest:
-    """The same request on books of its own; trees and masks never change once they are made."""
-    return replace(search, capacity=search.capacity.copy())

@@ -321,6 +321,7 @@ class Reports:
         """Whether the gang's sentence is a verdict whose numbers are recent enough."""
         return (
             gang.reporting.sentence_at is not None
+            and gang.reporting.reason is not Reason.SEARCHING
             and now < gang.reporting.sentence_at + SENTENCE_SECONDS
         )
 

@@ -77,15 +77,18 @@ class Plans:
         absent = placeholders.to_come(gang)
         self.queue.budget.spend(gang.key.namespace, POD * len(absent))
         refusal = self.absent_pods.refusal(gang, absent)
-        found = self.planner.plan(gang, offer) if refusal is None else NoPlan(refusal)
+        found = NoPlan(refusal) if refusal is not None else self._planned(gang, offer)
         if isinstance(found, Plan):
             self.use(gang, found, now)
-        elif found.is_fault:
+        elif found.is_fault or found.is_put_off:
             self.queue.back_off(gang, now)
-        elif gang.has_started:
+        elif gang.has_started and not self._waits_for(gang, found):
             found = self._make_without_absent(gang, now, offer, found)
         if isinstance(found, NoPlan):
-            self.starts.note_decision(gang, now, is_plan=False)
+            if found.is_pending and gang.reporting.waits_for_room:
+                return False  # the last verdict stands until there is another one
+            if not found.is_pending:
+                self.starts.note_decision(gang, now, is_plan=False)
             self.reports.no_place(gang, self._with_holder(gang, found), now)
             self.marks.note_verdict(gang, found, now)
             return False
@@ -93,6 +96,19 @@ class Plans:
             self.queue.want_turn(gang)  # the rest may have places farther from those that run
         self.hold_spares(gang, now)
         return True
+
+    def _planned(
+        self, gang: Gang, offer: Offer | None, members: tuple[Member, ...] | None = None
+    ) -> Plan | NoPlan:
+        """The answer of a search, which goes on elsewhere if it takes long and /filter waits not.
+
+        It is asked for again by the same call, so the gang has its turn then.
+        """
+        return self.planner.plan(gang, offer, members, may_go_on=offer is None)
+
+    def _waits_for(self, gang: Gang, found: NoPlan) -> bool:
+        """Whether what is found out elsewhere is awaited before anything less is searched for."""
+        return found.is_pending and not self.planner.searches_on.has_answer(gang.key)
 
     def _owe_placeholders(self, gang: Gang) -> bool:
         """Have a roll call taken where more placeholders may be made than at the last one."""
@@ -110,7 +126,9 @@ class Plans:
         """
         present = _present(gang)
         if present and (gang.absent.too_many or len(present) < len(gang.unplanned())):
-            found = self.planner.plan(gang, offer, present)
+            found = self._planned(gang, offer, present)
+            if isinstance(found, NoPlan) and found.is_pending:
+                return found
         if isinstance(found, Plan):
             self.use(gang, found, now)
             return found

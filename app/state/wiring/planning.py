@@ -10,6 +10,8 @@ from app.state.fairness.starvation import Starvation
 from app.state.gang.gangs import Gangs
 from app.state.isolation import OnFault
 from app.state.plan.planner import Planner
+from app.state.plan.search_on import SearchesOn
+from app.state.queueing.outbox import Outbox
 from app.state.settings import EngineSettings
 from app.state.turns.budget import Budget
 from app.state.turns.queue import Queue
@@ -25,12 +27,16 @@ class PlanningParts(ClusterParts):
         self.gangs = Gangs()
         self.budget = Budget(self.settings.visits_per_tick)
         self.queue = Queue(self.settings, self.budget)
+        self.outbox = Outbox()
+        self.searches_on = SearchesOn(self.gangs, self.outbox.add)
         self.planner = Planner(
             self.books,
             self.node_table,
             self.refusals,
             self.nominations,
             budget=self.budget,
+            searches_on=self.searches_on,
+            most_visits=self.settings.visits_per_search,
             honours_preferred=self.settings.preferred_affinity,
             is_balanced=self.settings.balanced_placement,
             order=DomainOrder.FEWEST if self.settings.fewest_domains else DomainOrder.TIGHTEST,

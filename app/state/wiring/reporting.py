@@ -7,7 +7,6 @@ from app.state.gang.owners import Owners
 from app.state.isolation import OnFault
 from app.state.objects.pools import Pools
 from app.state.queueing.nominating import Nominating
-from app.state.queueing.outbox import Outbox
 from app.state.queueing.requeue import Requeues
 from app.state.report.notes import Notes
 from app.state.report.reports import Reports
@@ -22,7 +21,6 @@ class ReportingParts(PlanningParts):
 
     def __init__(self, settings: EngineSettings, on_fault: OnFault, dialects: Dialects) -> None:
         super().__init__(settings, on_fault, dialects)
-        self.outbox = Outbox()
         self.pools = Pools(self.dialects)
         self.statuses = Statuses(
             self.dialects, self.objects, self.pools, on_fault, self.planner.nearness

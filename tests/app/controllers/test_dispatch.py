@@ -18,6 +18,7 @@ from app.state.effects import (
     ReadAgain,
     RejectBind,
     Requeue,
+    SeekPlace,
     SeekRoom,
     TryEviction,
     Ungate,
@@ -43,6 +44,7 @@ EFFECTS = [
     ProtectNode("n1", "u10", "7", True, (("karpenter.sh/do-not-disrupt", "true"),)),
     AskNodes(GANG, "corral-1f-1", "1f", "class", (), ()),
     EndAsk("team", "corral-1f-1", "u10"),
+    SeekPlace(GANG),
 ]
 
 
@@ -58,6 +60,7 @@ def test_each_kind_goes_to_its_taker_in_order():
         "status": [],
         "read_again": [],
         "seek_room": [],
+        "seek_place": [],
         "try_eviction": [],
         "mark": [],
         "protect": [],
@@ -75,8 +78,9 @@ def test_each_kind_goes_to_its_taker_in_order():
         "status": [EFFECTS[8]],
         "read_again": [EFFECTS[10]],
         "seek_room": [EFFECTS[11]],
+        "seek_place": [EFFECTS[-1]],
         "try_eviction": [EFFECTS[12]],
         "mark": [EFFECTS[13]],
         "protect": [EFFECTS[14]],
-        "ask_nodes": EFFECTS[15:],
+        "ask_nodes": EFFECTS[15:-1],
     }

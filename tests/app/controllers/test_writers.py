@@ -24,9 +24,11 @@ from app.state.effects import (
     EmitEvent,
     Evict,
     ObjectRef,
+    PlaceAnswer,
     ProtectNode,
     RejectBind,
     Requeue,
+    SeekPlace,
     TryEviction,
     Ungate,
     Ungated,
@@ -69,9 +71,9 @@ class Calls:
 
 
 class World:
-    """Running writers, and what they say to those who are told."""
+    """Running writers, and what they say to those who are told; gangs ask `question` for places."""
 
-    def __init__(self, client, *, is_leading):
+    def __init__(self, client, *, is_leading, question=None):
         self.told = []
         self.metrics = Metrics()
         receivers = Receivers(
@@ -82,6 +84,8 @@ class World:
             lambda refuse: self.told.append((refuse,)),
             lambda again: self.told.append((again,)),
             lambda gang: None,
+            lambda *told: self.told.append(told),
+            lambda gang: question,
             lambda *told: self.told.append(told),
             lambda *told: self.told.append(told),
             lambda uid: True,
@@ -95,8 +99,8 @@ class World:
 
 
 @asynccontextmanager
-async def running(client, *, is_leading=True):
-    world = World(client, is_leading=is_leading)
+async def running(client, *, is_leading=True, question=None):
+    world = World(client, is_leading=is_leading, question=question)
     tasks = [asyncio.create_task(work, name=name) for name, work in world.writers.works()]
     try:
         yield world
@@ -181,6 +185,28 @@ async def test_the_others_write_nothing_but_bindings_and_hear_that_the_gate_is_s
     assert isinstance(outcome, UngateFailed)
     assert not outcome.is_gone
     assert not outcome.is_forbidden
+
+
+class Place:
+    """A question for a place."""
+
+    says = PlaceAnswer("t", (("0", 1, (("n1", 2),)),))
+
+    def answer(self):
+        return self.says
+
+
+@pytest.mark.parametrize("is_leading", [True, False])
+async def test_a_question_for_a_place_is_answered_whoever_leads(is_leading):
+    """It is no write, and the others have plans when they come to lead."""
+    client = Calls()
+    async with running(client, is_leading=is_leading, question=Place()) as world:
+        world.writers.feed([SeekPlace(GANG)])
+        await until(lambda: world.told)
+    assert [told[:2] for told in world.told] == [(GANG, Place.says)]
+    assert client.made == []
+    assert world.sample("corral_place_answers_total", outcome="place") == 1
+    assert world.sample("corral_place_seconds_count") == 1
 
 
 @pytest.mark.parametrize("effect", [EVICT, TRY], ids=["evicted", "tried"])

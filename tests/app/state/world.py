@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from app.dialects.spec import GangKey
 from app.kube.core.objects import (
     NodeRecord,
     ObjectRecord,
@@ -18,7 +19,17 @@ from app.kube.core.objects import (
     Term,
 )
 from app.kube.watch.events import Applied, Deleted, Event, Listed
-from app.state.effects import Bind, Bound, Effect, EmitEvent, RejectBind, Requeue, Ungate, Ungated
+from app.state.effects import (
+    Bind,
+    Bound,
+    Effect,
+    EmitEvent,
+    RejectBind,
+    Requeue,
+    SeekPlace,
+    Ungate,
+    Ungated,
+)
 from app.state.engine import Engine
 from app.state.filter_result import FilterAnswer, Pinned
 from app.state.gang.gang import Gang
@@ -66,6 +77,7 @@ class World:
         self.now = 1000.0
         self.pods = {pod.uid: pod for pod in pods}
         self.effects: list[Effect] = []
+        self.seeking: list[GangKey] = []
         for listed in (
             Listed("Topology", tuple(topologies)),
             Listed("Job", tuple(jobs)),
@@ -86,6 +98,7 @@ class World:
 
     def _take(self, effects: list[Effect]) -> list[Effect]:
         self.effects.extend(effects)
+        self.seeking += [each.gang for each in effects if isinstance(each, SeekPlace)]
         self.engine.books.refresh()
         assert self.engine.differences() == []
         for topology in self.engine.books.topologies.values():
@@ -109,7 +122,16 @@ class World:
 
     def tick(self, seconds: float = 0.1) -> list[Effect]:
         self.now += seconds
+        self.search_on()
         return self._take(self.inputs.tick(self.now))
+
+    def search_on(self) -> None:
+        """Answer what gangs have asked since the last tick, as the thread would."""
+        seeking, self.seeking = self.seeking, []
+        for key in seeking:
+            question = self.engine.searches_on.request(key)
+            answer = None if question is None else question.answer()
+            self._take(self.inputs.place_found(key, answer, 0.01, self.now))
 
     def filter(self, pod: PodRecord, nodes: Iterable[str] | None = None) -> FilterAnswer:
         """What kube-scheduler is answered; it asks about no pod with a gate (SchedulingGates)."""

@@ -25,6 +25,7 @@ from app.state.effects import (
     Bound,
     Delete,
     Evict,
+    PlaceAnswer,
     ReadAgain,
     RoomAnswer,
     Ungated,
@@ -42,6 +43,7 @@ from tests.app.state.bands import BandWorld, band, player
 from tests.app.state.stories import GATED
 from tests.app.state.world import Names, World, four_racks, members
 from tests.records import BLOCK, GPU, RACK, group, job, node, pod, topology
+from topology import NoFit
 
 ONLY_READ = {
     "checks",
@@ -115,6 +117,10 @@ def one_of_each():
     engine.apply(Listed("Topology", (topology("t", BLOCK, RACK),)), now)
     engine.room_found(world.gang("g").key, RoomAnswer(False, pods=3, budgets=("b",)), 0.5, now)
     engine.room_found(world.gang("g").key, None, 0.5, now)
+    key, fits = world.gang("g").key, PlaceAnswer("t", (("0", 1, (("n00", 2), ("n01", 1))),))
+    engine.place_found(key, fits, 0.5, now)
+    engine.place_found(key, PlaceAnswer(why=NoFit("0", "", 3, 2)), 0.5, now)
+    engine.place_found(key, None, 0.5, now)
     engine.eviction_tried("uid-x", "done", now)
     engine.eviction_finished("uid-x", "refused", now)
     engine.tick(now + 100.0)

@@ -242,6 +242,8 @@ def test_no_gang_is_passed_over_that_would_find_a_place(seed):
                     engine.refusals,
                     engine.nominations,
                     engine.budget,
+                    engine.searches_on,
+                    engine.settings.visits_per_search,
                     is_ready=True,
                 )
                 assert isinstance(fresh.plan(gang, members=gang.unplanned()), NoPlan)

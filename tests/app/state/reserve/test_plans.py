@@ -198,10 +198,10 @@ class Counting(Planner):
     __slots__ = ()
     singles: ClassVar[list[str]] = []
 
-    def _searched(self, gang, offer, members, *, has_more_room):
+    def _searched(self, gang, offer, members, **how):
         if members is not None and len(members) == 1:
             self.singles.append(members[0].pod.uid)
-        return Planner._searched(self, gang, offer, members, has_more_room=has_more_room)
+        return Planner._searched(self, gang, offer, members, **how)
 
 
 def test_a_gang_that_runs_searches_once_for_each_kind_of_pod_that_finds_no_place():

@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 
-from app.controllers.room import MOST_QUEUED, RoomController
+from app.controllers.questions import MOST_QUEUED, rooms
 from app.dialects.spec import GangKey
 from app.state.effects import RoomAnswer, SeekRoom
 from tests.app.polling import until
@@ -43,7 +43,7 @@ async def answered(questions, *names):
         if len(told) == len(names):
             done.set()
 
-    controller = RoomController(
+    controller = rooms(
         lambda gang: questions.get(gang.name), on_answer, lambda each, _: outcomes.append(each)
     )
     running = asyncio.create_task(controller.run())
@@ -74,7 +74,7 @@ async def test_a_question_that_fails_or_is_gone_does_not_stop_the_others():
 async def test_it_is_told_how_long_each_search_took():
     slow, seconds = Question([]), []
     slow.may_end.clear()
-    controller = RoomController(
+    controller = rooms(
         lambda _gang: slow,
         lambda _gang, _answer, took: seconds.append(took),
         lambda _outcome, took: seconds.append(took),
@@ -102,7 +102,7 @@ async def test_the_loop_goes_on_while_a_search_runs():
 
 async def test_no_more_wait_than_there_is_room_for():
     asked = []
-    controller = RoomController(asked.append, lambda *_: None, lambda *_: None)
+    controller = rooms(asked.append, lambda *_: None, lambda *_: None)
     for number in range(2 * MOST_QUEUED):
         controller.take(SeekRoom(key(str(number))))
     running = asyncio.create_task(controller.run())
