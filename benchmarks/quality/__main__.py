@@ -33,14 +33,18 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
+from app.state.plan.planner import CELLS_PER_VISIT, PER_NODE
+from app.state.settings import EngineSettings
 from benchmarks.quality import allocation, gang_waits, locality
 from benchmarks.quality.feasible import instance
 from benchmarks.quality.large import instance as of_large
 from benchmarks.table import Row, show
 from topology import DomainOrder, NoFit, Options, find
+from topology.fit.view import Allowance
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 TRIES = 32  # as the planner has them
+VISITS = EngineSettings().visits_per_search
 KINDS = {
     "pods alike, a rack for each pod set": (False, False, "0"),
     "pods of several shapes, a rack for each": (True, False, "<= 10"),
@@ -72,20 +76,32 @@ def refused(gangs: int, kind: str) -> list[Row]:
 
 
 def large(gangs: int) -> list[Row]:
-    """False refusals on a large cluster with little free, and how long the searches took."""
-    refused, milliseconds = 0, list[float]()
+    """False refusals on a large cluster with little free, and how long the searches took.
+
+    On the loop they have an allowance (`visits_per_search`), and go on in a thread without one.
+    """
+    refused, milliseconds, on_loop, unfinished = 0, list[float](), list[float](), 0
     for seed in range(gangs):
         made = of_large(seed)
         began = time.process_time()
         found = find(made.capacity.tree, made.capacity, made.gang, {}, Options(tries=TRIES))
         milliseconds.append((time.process_time() - began) * 1e3)
         refused += isinstance(found, NoFit)
+        last_visit = VISITS + PER_NODE * len(made.capacity.tree.nodes)
+        allowed = Options(tries=TRIES, allowance=Allowance(last_visit, CELLS_PER_VISIT * VISITS))
+        began = time.process_time()
+        found = find(made.capacity.tree, made.capacity, made.gang, {}, allowed)
+        on_loop.append((time.process_time() - began) * 1e3)
+        unfinished += isinstance(found, NoFit) and found.is_unfinished
     milliseconds.sort()
     case, nodes = "groups in racks in one block, little free", len(made.capacity.tree.nodes)
     return [
         Row("refused", case, nodes, 100 * refused / gangs, "%"),
-        Row("search, median", case, nodes, median(milliseconds), "ms", target="<= 2"),
-        Row("search, longest", case, nodes, milliseconds[-1], "ms", target="<= 20"),
+        Row("search, median", case, nodes, median(milliseconds), "ms"),
+        Row("search, longest", case, nodes, milliseconds[-1], "ms"),
+        Row("on the loop, median", case, nodes, median(on_loop), "ms", target="<= 2"),
+        Row("on the loop, longest", case, nodes, max(on_loop), "ms", target="<= 20"),
+        Row("goes on in a thread", case, nodes, 100 * unfinished / gangs, "%"),
     ]
 
 

@@ -832,4 +832,77 @@ PLANTED = (
         test="tests/app/state/born/test_births.py::"
         "test_a_member_behind_the_gate_is_not_ungated_before_all_are_there",
     ),
+    Planted(
+        "app.state.plan.long_search.Answered.place",
+        Change(
+            "condition",
+            "fits_still(request.capacity, request.gang, *known)",
+            becomes="True",
+        ),
+        "an answer from a thread is applied to books that have changed since",
+        test="tests/app/state/plan/test_search_on.py::"
+        "test_an_answer_is_not_used_where_others_took_the_place_meanwhile",
+    ),
+    Planted(
+        "app.state.plan.search_on.SearchesOn.answered",
+        Change("condition", "gang is None or gang.number != asked.gang", becomes="gang is None"),
+        "a gang that was made again gets the answer for the one before it",
+        test="tests/app/state/plan/test_search_on.py::"
+        "test_an_answer_for_a_gang_that_is_gone_is_dropped",
+    ),
+    Planted(
+        "app.state.plan.search_on.SearchesOn.answered",
+        Change(
+            "condition",
+            "answer is not None and answer.number != asked.number",
+            becomes="False",
+        ),
+        "a late answer is taken for one to the next question",
+        test="tests/app/state/plan/test_search_on.py::"
+        "test_an_answer_that_never_comes_is_asked_for_again_and_a_late_one_is_not_taken_for_the_next",
+    ),
+    Planted(
+        "app.state.engine.Engine.place_found",
+        Change(
+            "statement",
+            "self.queue.want_turn(self.gangs.by_key[key])",
+            becomes="self.plans.make_in_turn(self.gangs.by_key[key], now)",
+        ),
+        "a gang is planned with an answer before the roll call that a binding calls for",
+        test="tests/app/state/plan/test_search_on.py::"
+        "test_an_answer_waits_for_the_roll_call_that_a_binding_calls_for",
+    ),
+    Planted(
+        "app.state.plan.long_search.Answered.place",
+        Change(
+            "condition",
+            "any(_path(tree, node) != path for node, path in self.paths.items())",
+            becomes="False",
+        ),
+        "an answer from a thread is used though a node has moved to another rack",
+        test="tests/app/state/plan/test_search_on.py::"
+        "test_a_place_on_a_node_that_changes_meanwhile_is_not_used",
+    ),
+    Planted(
+        "app.state.plan.search_on.SearchesOn.ask",
+        Change(
+            "condition",
+            "not self._is_open or self._is_before(key)",
+            becomes="not self._is_open",
+        ),
+        "a namespace whose gangs come again and again has the thread to itself",
+        test="tests/app/state/plan/test_search_on.py::"
+        "test_gangs_that_come_again_and_again_do_not_come_before_those_of_others",
+    ),
+    Planted(
+        "app.state.report.reports.Reports.knows_verdict",
+        Change(
+            "expression",
+            "gang.reporting.reason is not Reason.SEARCHING",
+            becomes="True",
+        ),
+        "a gang is searching for ever though one like it has heard that it fits nowhere",
+        test="tests/app/state/plan/test_search_on.py::"
+        "test_gangs_that_are_alike_hear_the_same_answer_where_none_fits",
+    ),
 )
