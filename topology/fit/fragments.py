@@ -20,9 +20,8 @@ Descent" (FGD), USENIX ATC 2023, section 4.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
@@ -124,38 +123,3 @@ def growth(before: Amounts, after: Amounts) -> Counts:
     """By how many steps the fragments of each node grow; less is better. Shapes: (S,) -> (S,)."""
     steps = np.floor(after - before)
     return np.clip(steps, -STEPS_MAX, STEPS_MAX).astype(np.int64)
-
-
-@dataclass(slots=True)
-class _Kept:
-    of: Usual
-    free: Counts
-    unusable: Amounts
-
-
-@dataclass(slots=True)
-class KnownFragments:
-    """What `unusable` says of all nodes for the last few requests: one pod changes one node.
-
-    It is found by comparing what is free with what was, so nobody has to say what has changed.
-    """
-
-    most_amounts: int = 2_000_000  # that are kept: 16 MiB
-    most_requests: int = 8
-    _kept: OrderedDict[tuple[int, ...], _Kept] = field(default_factory=OrderedDict)
-
-    def unusable(self, request: tuple[int, ...], free: Counts, of: Usual) -> Amounts:
-        """As `unusable`, with nodes as they are beside such a request; only to be read."""
-        known = self._kept.pop(request, None)
-        if known is None or known.of is not of or known.free.shape != free.shape:
-            known = _Kept(of, free.copy(), unusable(free, of))
-        else:
-            changed = (known.free != free).any(axis=0).nonzero()[0]
-            if changed.size:
-                known.free[:, changed] = columns = free[:, changed]
-                known.unusable[changed] = unusable(columns, of)
-        self._kept[request] = known
-        most = max(2, min(self.most_requests, self.most_amounts // max(1, free.size)))
-        while len(self._kept) > most:
-            self._kept.popitem(last=False)
-        return known.unusable

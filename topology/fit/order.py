@@ -24,6 +24,7 @@ import numpy as np
 from numpy import typing as npt
 
 from topology.fit.fit import LevelFit
+from topology.fit.use import WHOLE, used_by_domain
 from topology.model.capacity import Capacity
 from topology.model.request import DomainOrder, Strategy
 from topology.model.resources import Counts, Rows
@@ -143,22 +144,28 @@ def by_columns(columns: Sequence[tuple[Counts, bool]]) -> Rows:
     return key.astype(np.intp, copy=False)
 
 
-def packing_scores(tree: Tree, capacity: Capacity, request: Sequence[int]) -> Counts:
+def packing_scores(
+    tree: Tree,
+    capacity: Capacity,
+    request: Sequence[int],
+    used: Sequence[Counts] | None = None,
+) -> Counts:
     """Scores nodes for one ordinary pod, higher where it keeps whole domains free.
 
     Every node of a wholly free domain, one level above the nodes, gets 0, or 1 if a wider
     domain around it is in use. Every other node gets 2 to SCORE_MAX by how much of its domains
     is used, each level weighing twice the next wider one. A closed node, and one that lacks
     capacity for the pod, gets 0.
+    `used`: as `used_by_domain`, where that is known.
     Shapes: request (R,) -> (N,), 0 to SCORE_MAX.
     """
     if not tree.nodes:
         return np.zeros(0, dtype=np.int64)
-    used = used_by_domain(tree, capacity)
+    used = used_by_domain(tree, capacity) if used is None else used
     weighted = np.zeros(len(tree.nodes), dtype=np.int64)
     for level, (shares, domain_of) in enumerate(zip(used, tree.domain_of, strict=True)):
         weighted += (shares << level)[domain_of]
-    most = _WHOLE * (2 ** len(tree.levels) - 1)
+    most = WHOLE * (2 ** len(tree.levels) - 1)
     scores: Counts = 2 + weighted * (SCORE_MAX - 2) // most
     around = max(0, tree.node_level - 1)
     is_free = (used[around] == 0)[tree.domain_of[around]]
@@ -182,11 +189,12 @@ def points_by_place(columns: Sequence[tuple[Counts, int]]) -> Counts:
     for column, bits in columns:
         key <<= bits
         key += column >> max(0, int(column.max()).bit_length() - bits)
-    ordered = np.sort(key)
-    points = np.zeros(key.size, dtype=np.int8)
-    for better in range(SCORE_MAX):
-        points += key <= ordered[min(2**better, key.size) - 1]
-    return points.astype(np.int64)
+    places = [min(2**better, key.size) - 1 for better in range(SCORE_MAX)]
+    best = np.sort(np.partition(key, places[-1])[: places[-1] + 1])
+    has_points = (key <= best[-1]).nonzero()[0]
+    points = np.zeros(key.size, dtype=np.int64)
+    points[has_points] = SCORE_MAX - best[places].searchsorted(key[has_points])
+    return points
 
 
 def for_group(
@@ -213,32 +221,3 @@ def for_group(
         columns += [-urgency(at, around), around]
     ranked: Rows = candidates[np.lexsort(columns[::-1])]
     return ranked
-
-
-_WHOLE = 1000  # shares are in thousandths: finer than a score, and exact in integers
-
-
-def used_by_domain(tree: Tree, capacity: Capacity) -> list[Counts]:
-    """The share of each domain that is used or held: of its scarcest resource, open nodes only.
-
-    Shapes: per level (D,), of a tree with nodes.
-    Units: thousandths, 0 to 1000.
-    """
-    offered = np.clip(capacity.allocatable, 0, capacity.counted_max)
-    offered[:, ~capacity.is_open] = 0
-    shares: list[Counts] = []
-    for starts, free in zip(tree.starts, capacity.free_by_domain, strict=True):
-        has = (
-            offered if starts.size == offered.shape[1] else np.add.reduceat(offered, starts, axis=1)
-        )
-        share = np.zeros(starts.size, dtype=np.int64)
-        for row in range(has.shape[0]):
-            most = int(has[row].max())
-            if most == 0:
-                continue
-            # Large amounts lose low bits, or a thousand times them would leave an int64.
-            shift = max(0, most.bit_length() - 52)
-            used = (has[row] - free[row]) >> shift
-            np.maximum(share, used * _WHOLE // np.maximum(has[row] >> shift, 1), out=share)
-        shares.append(np.minimum(share, _WHOLE))
-    return shares

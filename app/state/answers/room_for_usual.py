@@ -21,11 +21,11 @@ from app.state.cache.device_parts import DeviceParts
 from app.state.pods.usual_requests import UsualRequests, is_device
 from topology.fit import fragments, order
 from topology.fit.devices import Devices, asked
-from topology.fit.fragments import KnownFragments, Usual
+from topology.fit.fragments import Usual
+from topology.fit.known_fragments import KnownFragments
 from topology.model.capacity import Capacity
 from topology.model.resources import CPU_ROW, Counts, Rows
 
-_NO_POD: Vector = ()
 _IN_FREE_DOMAIN = 1  # of `packing_scores`, at most
 _STEP_BITS, _DOMAIN_BITS, _LEFT_BITS = 22, 4, 16
 
@@ -61,7 +61,8 @@ class RoomForUsual:
             return by_domains
         first = [(np.where(by_domains <= _IN_FREE_DOMAIN, 1, 0), 1)]
         if usual:
-            grown = self._grown(capacity, request, usual)[slots]
+            devices = self.device_parts.devices(capacity.tree)
+            grown = self._known.growth(request, capacity.free_now, devices, usual)[slots]
             grown -= grown.min()
             if device < 0 and not grown.any():
                 return by_domains
@@ -70,17 +71,6 @@ class RoomForUsual:
         rows = (CPU_ROW,) if device < 0 else (device, CPU_ROW)
         left = [(np.maximum(capacity.free_now[row, slots], 0), _LEFT_BITS) for row in rows]
         return order.points_by_place([*first, *left])
-
-    def _grown(self, capacity: Capacity, request: Vector, usual: Usual) -> Counts:
-        """By how much the fragments of every node grow; of those without room it means nothing."""
-        devices = self.device_parts.devices(capacity.tree)
-        free = np.vstack([capacity.free_now, *(each.free() for each in devices)])
-        after = np.vstack([capacity.free_now, *(each.beside(request) for each in devices)])
-        for row, amount in enumerate(request):
-            if amount:
-                after[row] -= amount
-        before = self._known.unusable(_NO_POD, free, usual)
-        return fragments.growth(before, self._known.unusable(request, after, usual))
 
     def _usual_for(self, capacity: Capacity) -> Usual:
         """What pods usually request of the resources that these books have."""
@@ -94,7 +84,7 @@ class RoomForUsual:
         return self._usual
 
     def _asked(self, request: Amounts, rows: int, devices: Sequence[Devices]) -> Vector:
-        """A request in the rows of `_grown`: resources, then what it asks of shared devices."""
+        """A request in the rows of `Usual`: resources, then what it asks of shared devices."""
         vector = self.books.counted(request)[:rows]
         vector += (0,) * (rows - len(vector))
         of_devices = (asked(vector[each.row], each.parts) for each in devices)

@@ -14,7 +14,7 @@ So it is led elsewhere as long as there is any other node.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import repeat
 
 import numpy as np
@@ -28,6 +28,7 @@ from app.state.filter_result import Candidates
 from app.state.pods.nominations import Nominations
 from app.state.settings import EngineSettings
 from topology.fit import order, utilization
+from topology.fit.use import KnownUse
 from topology.fit.utilization import Tier
 from topology.model.explicit_tree import has_tier
 from topology.model.resources import Counts, Rows
@@ -45,6 +46,7 @@ class Scoring:
     room_for_usual: RoomForUsual
     _tree: Tree | None = None  # the one that `_tiers` are of
     _tiers: tuple[Tier, ...] = ()
+    _known_use: KnownUse = field(default_factory=KnownUse)
 
     def scores(self, pod: PodRecord, candidates: Candidates) -> list[int]:
         """Scores 0..10, in the order of `candidates.names()`; 0 for a node that is not known."""
@@ -75,7 +77,8 @@ class Scoring:
         """The same for nodes by name, and nothing is remembered, rebuilt or brought up to date."""
         topology = self._topology()
         request = self.books.axis.request(pod.request)
-        given = self._scored(topology, self._tiers_in(topology), request, names)
+        alone = replace(self, _known_use=KnownUse())
+        given = alone._scored(topology, self._tiers_in(topology), request, names)
         awaited = self.nominations.nodes_of_others(pod.uid)
         return [0 if name in awaited else score for name, score in zip(names, given, strict=True)]
 
@@ -114,7 +117,8 @@ class Scoring:
     def _packed(self, topology: TopologyBooks, request: Vector, slots: Rows) -> Counts:
         """As `_of` where no domain has a tier."""
         tree, capacity = topology.tree, topology.capacity
-        found = order.packing_scores(tree, capacity, request)[slots]
+        used = self._known_use.by_domain(tree, capacity) if tree.nodes else None
+        found = order.packing_scores(tree, capacity, request, used)[slots]
         if self.settings.fewest_fragments and slots.size:
             has_room = capacity.may_cover(tree.node_level, request)[slots]
             found[has_room] = self.room_for_usual.scores(

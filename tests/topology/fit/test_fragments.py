@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from topology.fit import fragments
-from topology.fit.fragments import STEPS, KnownFragments, growth, unusable, usual
+from topology.fit.fragments import STEPS, growth, unusable, usual
 from topology.fit.order import SCORE_MAX, points_by_place
 from topology.model.resources import AMOUNT_MAX
 
@@ -56,15 +54,6 @@ def test_a_node_is_looked_at_for_itself(columns, weighted_requests):
     of = usual(weighted_requests, SCARCE)
     alone = [unusable(free_of([node]), of).tolist()[0] for node in columns]
     assert unusable(free_of(columns), of).tolist() == alone
-
-
-@given(st.lists(nodes, min_size=2, max_size=6), weighted, weighted)
-def test_what_is_known_of_nodes_follows_every_change(histories, first, then):
-    known = KnownFragments(most_requests=2)
-    kinds = usual(first, SCARCE), usual(then, SCARCE)
-    for columns, of, request in product(histories, kinds, ((), (1, 1), (1, 0, 2))):
-        free = free_of(columns)
-        assert known.unusable(request, free, of).tolist() == unusable(free, of).tolist()
 
 
 def test_a_small_pod_costs_nothing_where_a_large_one_does_not_fit_any_more():

@@ -1,0 +1,93 @@
+"""How much of each domain is used: a share, of its scarcest resource.
+
+what open nodes have, less what is free of it ──▶ share[D] per level
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from topology.fit.seen import Seen
+from topology.model.capacity import Capacity
+from topology.model.resources import Counts, Mask
+from topology.model.tree import Tree
+
+WHOLE = 1000  # shares are in thousandths: finer than a score, and exact in integers
+
+
+def used_by_domain(tree: Tree, capacity: Capacity) -> list[Counts]:
+    """The share of each domain that is used or held: of its scarcest resource, open nodes only.
+
+    Shapes: per level (D,), of a tree with nodes.
+    Units: thousandths, 0 to WHOLE.
+    """
+    offered = _offered(tree, capacity)
+    most = [has.max(axis=1).tolist() for has in offered]
+    return list(map(_shares, offered, capacity.free_by_domain, most))
+
+
+def _offered(tree: Tree, capacity: Capacity) -> list[Counts]:
+    """What the open nodes of each domain have. Shapes: per level (R, D)."""
+    nodes = np.clip(capacity.allocatable, 0, capacity.counted_max)
+    nodes[:, ~capacity.is_open] = 0
+    return [
+        nodes if starts.size == nodes.shape[1] else np.add.reduceat(nodes, starts, axis=1)
+        for starts in tree.starts
+    ]
+
+
+def _shares(offered: Counts, free: Counts, most: Sequence[int]) -> Counts:
+    """The shares of some domains of a level; `most`: of each resource, that a domain there has."""
+    shares = np.zeros(offered.shape[1], dtype=np.int64)
+    for row, largest in enumerate(most):
+        if largest:
+            # Large amounts lose low bits, or a thousand times them would leave an int64.
+            shift = max(0, largest.bit_length() - 52)
+            used = (offered[row] - free[row]) >> shift
+            np.maximum(shares, used * WHOLE // np.maximum(offered[row] >> shift, 1), out=shares)
+    return np.minimum(shares, WHOLE)
+
+
+@dataclass(slots=True)
+class KnownUse:
+    """`used_by_domain` of the same nodes again and again; keeps what it would find again."""
+
+    _tree: Tree | None = None
+    _allocatable: Counts = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
+    _is_open: Mask = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    _offered: list[Counts] = field(default_factory=list)
+    _most: list[list[int]] = field(default_factory=list)
+    _seen: Seen = field(default_factory=Seen)
+    _at: int = 0
+    _found: list[Counts] = field(default_factory=list)
+
+    def by_domain(self, tree: Tree, capacity: Capacity) -> list[Counts]:
+        """The shares, of domains anew in which something has changed; only to be read."""
+        self._seen.look([capacity.free_by_domain[tree.node_level]])
+        if not self._has_the_same(tree, capacity):
+            self._offered = _offered(tree, capacity)
+            self._most = [has.max(axis=1).tolist() for has in self._offered]
+            self._found = list(map(_shares, self._offered, capacity.free_by_domain, self._most))
+        elif self._seen.now != self._at:
+            slots = self._seen.since(self._at)
+            for level, found in enumerate(self._found):
+                domains = np.unique(tree.domain_of[level][slots])
+                has, free = self._offered[level], capacity.free_by_domain[level]
+                found[domains] = _shares(has[:, domains], free[:, domains], self._most[level])
+        self._at = self._seen.now
+        return self._found
+
+    def _has_the_same(self, tree: Tree, capacity: Capacity) -> bool:
+        """Whether nodes have what they had, and are open that were; noted for the next time."""
+        if (
+            tree is self._tree
+            and np.array_equal(capacity.allocatable, self._allocatable)
+            and np.array_equal(capacity.is_open, self._is_open)
+        ):
+            return True
+        self._tree = tree
+        self._allocatable, self._is_open = capacity.allocatable.copy(), capacity.is_open.copy()
+        return False
