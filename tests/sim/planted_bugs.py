@@ -905,4 +905,79 @@ PLANTED = (
         test="tests/app/state/plan/test_search_on.py::"
         "test_gangs_that_are_alike_hear_the_same_answer_where_none_fits",
     ),
+    Planted(
+        "app.state.born.giving_back.GivingBack._look",
+        Change(
+            "condition",
+            "gang.suspension is not None and self.suspended.is_shown(gang.suspension)",
+            becomes="False",
+        ),
+        "a Job is suspended that is suspended already",
+        test="tests/app/state/born/test_suspended.py::"
+        "test_a_job_that_is_suspended_already_is_left_alone",
+    ),
+    Planted(
+        "app.state.born.giving_back.GivingBack._is_first",
+        Change(
+            "expression",
+            "before.uids.issuperset(member.pod.uid for member in born)",
+            becomes="True",
+        ),
+        "pods that were made again for others that were given back are given back as well",
+        test="tests/app/state/born/test_giving_back.py::"
+        "test_a_pod_that_says_of_itself_that_it_was_born_is_evicted_once",
+    ),
+    Planted(
+        "app.state.objects.declared.Objects.put",
+        Change(
+            "expression",
+            "self.dialects.suspended(record)",
+            becomes="before is not None and self.dialects.suspended(record)",
+        ),
+        "a Job that was suspended before a restart never goes on",
+    ),
+    Planted(
+        "app.state.born.suspended.Suspended.review",
+        Change(
+            "condition",
+            "self._has_pods(uid) and now < since + LONGEST_SECONDS",
+            becomes="self._has_pods(uid)",
+        ),
+        "a Job stays suspended for as long as one of its pods does not end",
+        test="tests/app/state/born/test_suspended.py::"
+        "test_it_goes_on_after_a_while_though_its_pods_stay",
+    ),
+    Planted(
+        "app.state.born.suspended.Suspended.review",
+        Change(
+            "condition",
+            "now >= self._sent_at.get(uid, now - AGAIN_SECONDS) + AGAIN_SECONDS",
+            becomes="uid not in self._sent_at",
+        ),
+        "that a Job goes on is sent once, and never again if that fails",
+        test="tests/app/state/born/test_suspended.py::"
+        "test_that_it_goes_on_is_sent_again_until_the_watch_shows_it",
+    ),
+    Planted(
+        "app.dialects.workloads.record.is_suspended_by_us",
+        Change(
+            "expression",
+            "SUSPENDED in record.annotations",
+            becomes="record.is_suspended",
+        ),
+        "a Job goes on that its user has suspended",
+        test="tests/app/state/born/test_suspended.py::"
+        "test_a_job_that_its_user_has_suspended_stays_so",
+    ),
+    Planted(
+        "app.state.born.giving_back.GivingBack.is_suspension_wanted",
+        Change(
+            "expression",
+            "any(member.pod.node for member in gang.members.values())",
+            becomes="False",
+        ),
+        "a Job is suspended one of whose pods has a node by then",
+        test="tests/app/state/born/test_suspended.py::"
+        "test_it_is_not_suspended_once_its_gang_has_a_place_or_a_pod_of_it_a_node",
+    ),
 )
