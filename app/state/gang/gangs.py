@@ -56,6 +56,7 @@ class Gangs:
         gang.members[uid] = member
         self.key_of[uid] = gang.key
         if before is not None:
+            member.like = before.like
             self._stop_running(gang, before)
         if member.pod.node and member.is_live:
             gang.running.add(uid)

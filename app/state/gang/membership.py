@@ -56,6 +56,7 @@ class Member:
     allowed: frozenset[str] | None = None  # nodes we narrowed the pod to when ungating it
     shape: Shape = ANY_SHAPE  # the pod's own, without what we narrowed
     started_with: tuple[tuple[str, int], ...] = ()  # pods per pod set, as the gang started
+    like: str = ""  # the leaf of members of its kind, where it names none itself
     seniority: Seniority = field(init=False, repr=False, compare=False)
     """Order in which members join and get their nodes: as numbered, else by age."""
     _digest: str = field(default="", init=False, repr=False, compare=False)
@@ -97,14 +98,24 @@ class Member:
     @property
     def role(self) -> tuple[object, ...]:
         """Members of one role are identical to the placement; each pod set group has its own."""
-        return (self.leaf, self.pod_set_group, self.pod.request, self.shape)
+        return (self.leaf or self.like, *self.kind)
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """What tells it apart from members of which none names a leaf."""
+        return (self.pod_set_group, self.pod.request, self.shape)
 
     @property
     def pod_set(self) -> str:
         """A name for its leaf, or for its request and shape where no leaf has a name."""
-        if not self.leaf and not self._digest:
+        return self.leaf or self.like or self.digest
+
+    @property
+    def digest(self) -> str:
+        """A name for its request and shape."""
+        if not self._digest:
             self._digest = _digest(self.pod.request, self.shape)
-        return self.leaf or self._digest
+        return self._digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +215,9 @@ def membership_status(
     spec = spec_of(_said((*bound, *live)), _said(failed), _by_leaf(everyone))
     if spec is not None and not spec.is_said:
         _constrain(everyone, spec)
+    elif spec is not None:
+        _liken(everyone, spec)
+        gone = _named_now(gone, everyone)
     problem = _problem(live) if not bound else ""
     highest_priority = max((member.pod.priority for member in live), default=0)
     if spec is None:
@@ -283,6 +297,43 @@ def _constrain(members: Iterable[Member], spec: GangSpec) -> None:
             member.constraint, member.slices = leaf.constraint, leaf.slices
 
 
+def _liken(members: Sequence[Member], spec: GangSpec) -> None:
+    """Give members of a group that name no leaf that of those of their kind.
+
+    The webhook names one on each pod; pods that were created without it are the same pods. Where it
+    may be one of several leaves, they stay without: nothing tells which.
+    """
+    if all(member.leaf for member in members) or any(leaf.name for leaf in spec.leaves()):
+        return  # of the leaves that a driver declares, pods say themselves of which they are
+    leaves: dict[tuple[object, ...], str] = {}
+    for member in members:
+        name = member.leaf or member.like
+        if name and leaves.setdefault(member.kind, name) != name:
+            leaves[member.kind] = ""
+    if not leaves or _started_with_others(members):
+        return
+    for member in members:
+        member.like = member.like or leaves.get(member.kind, "")
+
+
+def _started_with_others(members: Iterable[Member]) -> bool:
+    """Whether the gang started with pods of a set of which none is left."""
+    started = next((each.started_with for each in members if each.started_with), ())
+    there = {name for each in members for name in (each.pod_set, each.digest)} if started else ()
+    return any(name not in there for name, _ in started)
+
+
+def _named_now(pods: Mapping[str, int], members: Iterable[Member]) -> Mapping[str, int]:
+    """Pods by pod set, for those that had no name when they were counted and have one now."""
+    names = {member.digest: member.pod_set for member in members if member.like}
+    if not names:
+        return pods
+    found: Counter[str] = Counter()
+    for name, count in pods.items():
+        found[names.get(name, name)] += count
+    return found
+
+
 def _said(members: Iterable[Member]) -> tuple[Said, ...]:
     """What members say, each thing once, in their order."""
     return tuple({id(each.said): each.said for each in members}.values())
@@ -309,11 +360,11 @@ def _places_left(
     pods = Counter({leaf.name: leaf.pods for leaf in spec.leaves() if leaf.name})
     if not pods:
         # Once nothing of it runs it starts anew, with whatever pods come then.
-        started = next((each.started_with for each in everyone if each.started_with), ())
-        size = sum(count for _, count in started)
+        started = dict(next((each.started_with for each in everyone if each.started_with), ()))
+        size = sum(started.values())
         if size != spec.pods or not any(_counts(each, spec) for each in everyone):
             return Counter()  # it does not run, or its size has changed since it started
-        pods.update(dict(started))
+        pods.update(_named_now(started, everyone))
     for member in everyone:
         if member.pod_set in pods and _counts(member, spec):
             pods[member.pod_set] -= 1

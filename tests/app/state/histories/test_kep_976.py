@@ -13,7 +13,7 @@ import json
 import msgspec
 import pytest
 
-from app.kube.core.objects import PodRecord, Shape
+from app.kube.core.objects import NodeRecord, PodRecord, Shape
 from app.state.effects import Delete, EmitEvent, Evict, Ungate
 from app.state.filter_result import Passed, Pinned, Rejected
 from app.state.gang.gang import Phase
@@ -176,6 +176,71 @@ def test_groups_a_pod_without_a_hash_is_of_the_role_of_those_like_it():
         for at, each in enumerate(pods)
     ]
     assert len(World(four_racks(), named, pod_group_roles="kep").held) == 16
+
+
+def hashed(record: PodRecord, role: str = "a") -> PodRecord:
+    """The pod as the webhook has it stored."""
+    annotations = {**record.annotations, ROLE_HASH: f"role-{role}"}
+    return msgspec.structs.replace(record, annotations=annotations)
+
+
+def uneven_racks() -> list[NodeRecord]:
+    """One node in r0, and three in r1."""
+    return [node("b0/r0/n00"), *(node(f"b0/r1/n1{number}") for number in range(3))]
+
+
+@pytest.mark.parametrize("without", [0, 1, 2])
+def test_groups_a_pod_that_was_created_while_no_webhook_answered_is_in_the_same_rack(without):
+    pods = members("g", 3)
+    world = World(uneven_racks())
+    world.put(*(each if each is pods[without] else hashed(each) for each in pods))
+    placed = go(world)
+    assert set(placed) == {"g0", "g1", "g2"}
+    assert racks(placed) == {"n1"}
+
+
+@pytest.mark.parametrize("is_first", [False, True], ids=["the_others_are", "it_is"])
+def test_groups_a_pod_that_is_made_again_is_where_it_was_whether_or_not_hashes_are_set(is_first):
+    pods = members("g", 3)
+    world = World(uneven_racks(), [each if is_first else hashed(each) for each in pods])
+    before = go(world)
+    world.delete(world.pods["uid-g2"])
+    again = msgspec.structs.replace(pods[2], uid="again")
+    world.put(hashed(again) if is_first else again)
+    world.tick(1.0)
+    assert world.held == {"again": before["g2"]}
+
+
+def test_groups_of_two_roles_a_pod_without_a_hash_is_of_the_role_of_those_like_it():
+    large, small = members("g", 4, gpus=8)[:2], members("g", 4, gpus=1)[2:]
+    world = World(four_racks())
+    world.put(large[0], large[1], small[0], small[1])
+    before = go(world)
+    world.delete(world.pods["uid-g1"], world.pods["uid-g3"])
+    # One small pod is missing, and one large one.
+    again = msgspec.structs.replace(small[1], uid="again")
+    excess = msgspec.structs.replace(small[1], uid="excess", name="g4")
+    world.put(hashed(again, "small"), hashed(excess, "small"))
+    world.tick(1.0)
+    assert before.keys() == {"g0", "g1", "g2", "g3"}
+    assert world.held["again"] == before["g3"]
+    assert "excess" not in world.held
+
+
+@pytest.mark.parametrize("lost", ["g1", "g2"])
+def test_groups_a_pod_without_a_hash_may_stand_for_one_of_any_role_of_pods_like_it(lost):
+    pods = [hashed(each, role) for each, role in zip(members("g", 3), "abb", strict=True)]
+    world = World(four_racks(), pods)
+    go(world)
+    world.delete(world.pods["uid-g0"], world.pods[f"uid-{lost}"])
+    again = [
+        msgspec.structs.replace(each, uid=f"again-{each.name}")
+        for each in members("g", 3)
+        if each.name in ("g0", lost)
+    ]
+    world.put(*again)
+    world.tick(1.0)
+    assert world.held.keys() == {each.uid for each in again}
 
 
 def test_groups_a_pod_in_excess_brings_in_no_role():
