@@ -18,7 +18,7 @@ from app.cli.audit.verdicts import Unread
 from app.dialects import corral
 from app.dialects.registry import DIALECTS, Dialects
 from app.dialects.spec import GangKey, GangSpec, LeafPods, Said
-from app.kube.core.objects import NodeRecord, ObjectRecord, PodRecord
+from app.kube.core.objects import Amounts, NodeRecord, ObjectRecord, PodRecord, Shape
 from app.kube.watch.resource import Resource
 from app.state.cache.books import Books
 from app.state.claims.claim_reader import ClaimReader
@@ -32,6 +32,10 @@ State = Literal["runs", "waits", "ends", "succeeded", "failed"]
 """runs: it has a node and is not being deleted. ends: it terminates."""
 
 
+Role = tuple[str, Amounts, Shape]
+"""A leaf, and what its pods request and where they may be."""
+
+
 class Seen(msgspec.Struct, frozen=True, gc=False):
     """What is kept of a pod of a gang; pods of one template share all but name and node."""
 
@@ -39,8 +43,8 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
     node: str
     state: State
     leaf: str
-    role: object
-    """Equal for pods of the same leaf, request and shape."""
+    role: Role
+    """The same object for pods of the same leaf, request and shape."""
     said: Said
     priority: int
     flaw: str = ""
@@ -84,7 +88,7 @@ class Gathering:
     _named_pods: NamedPods = field(init=False)
     _reader: ClaimReader = field(init=False)
     _pods: dict[GangKey, list[Seen]] = field(default_factory=dict)
-    _roles: dict[object, object] = field(default_factory=dict)
+    _roles: dict[Role, Role] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         # Quotas and budgets say nothing of where pods are, and take rights of their own to read.
@@ -168,6 +172,7 @@ class Gathering:
         kinds = [each.kind for each in dialect.resources(self.dialects.keeps)]
         unread = tuple(self.unread[kind] for kind in kinds if kind in self.unread)
         if spec is not None:
+            pods = _likened(pods, spec)
             # Without its objects a tier would be no constraint at all.
             is_lost = bool(unread) and spec.topology not in (None, *self.books.topologies)
             why = f"its topology {spec.topology} is not known" if is_lost else ""
@@ -179,6 +184,26 @@ class Gathering:
         else:
             why = f"that is known once {dialect.awaited(key)}"
         return RunningGang(key, None, tuple(pods), why, unread)
+
+
+def _likened(pods: list[Seen], spec: GangSpec) -> list[Seen]:
+    """The pods of a gang; those of a group that name no leaf are of that of pods like them.
+
+    Where that is one leaf: `app.state.gang.membership` has the rule.
+    """
+    if not spec.is_said or any(leaf.name for leaf in spec.leaves()):
+        return pods
+    roles: dict[tuple[Amounts, Shape], Role | None] = {}
+    for each in pods:
+        if each.leaf and roles.setdefault(each.role[1:], each.role) is not each.role:
+            roles[each.role[1:]] = None
+    return [_of_role(each, roles.get(each.role[1:])) for each in pods]
+
+
+def _of_role(pod: Seen, role: Role | None) -> Seen:
+    if pod.leaf or role is None:
+        return pod
+    return msgspec.structs.replace(pod, leaf=role[0], role=role)
 
 
 def _state(pod: PodRecord) -> State:

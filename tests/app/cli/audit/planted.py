@@ -33,6 +33,7 @@ SLICES = {
 }
 PART, TASK = "example.com/part", "volcano.sh/task-spec"
 POD_SET_GROUP = "kueue.x-k8s.io/podset-group-name"
+ROLE_HASH = "kueue.x-k8s.io/role-hash"
 TOGETHER = "corral.dev/workload-required-topology"
 
 
@@ -123,6 +124,13 @@ def _of_lws(name: str, size: int) -> Objects:
     ]
 
 
+def _one_hashed(name: str) -> Objects:
+    """Two pods of a group, the second of which was created while no webhook answered."""
+    asked = asking(required=RACK)
+    first = members(name, 2, numbers=[0], annotations={**asked, ROLE_HASH: "role-a"})
+    return [*first, *members(name, 2, numbers=[1], annotations=asked)]
+
+
 def _leader_and_workers() -> Objects:
     both = {**asking(required=RACK), POD_SET_GROUP: "all"}
     driver = members("led", 3, numbers=[0], annotations=both, requests={"cpu": 1})
@@ -190,6 +198,7 @@ def cases() -> list[Planted]:
     by_label = volcano.sub_group("worker", 2, keys=(PART,), topology=tier)
     return [
         _moved("pod_group", members("pair", 2, annotations=asking(required=RACK)), "pod set"),
+        _moved("pod_without_role_hash", _one_hashed("mixed"), "pod set role-a"),
         _moved("job", its_pods, "pod set", a_job),
         _moved(
             "slices",
