@@ -10,6 +10,8 @@ import pytest
 
 from tests.cluster import GPU, RACK, Cluster, Object, job, node
 from tests.controlplane import node_faults
+from tests.controlplane.jobset_lws import JOB_SETS
+from tests.controlplane.kinds import job_set
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.webhook import GATED, Webhook, installed
 from tests.workloads import asking, gates_of, members
@@ -135,6 +137,41 @@ def test_a_job_of_any_backoff_limit_is_suspended_until_its_pods_are_gone_and_sta
         assert len(told(cluster, "GangGivenBack")) == 1
         assert webhook.corral.metric(GIVEN_BACK) == PODS
         assert webhook.corral.metric(BORN) == PODS, "those that were made again had the gate"
+        assert webhook.corral.bugs() == {}
+
+
+def test_of_a_job_set_the_job_set_is_suspended_and_its_own_controller_has_its_jobs_go_on(
+    plane: ControlPlane, cluster: Cluster, job_sets: None, tmp_path: Path
+) -> None:
+    thing = job_set("train", IN_RACK, {GPU: "8"}, driver={}, jobs=1, pods=PODS)
+    _, workers = thing["spec"]["replicatedJobs"]
+    workers["template"]["spec"]["backoffLimit"] = 0
+    thing["spec"] |= {
+        "replicatedJobs": [workers],
+        "successPolicy": {"operator": "All"},
+        "failurePolicy": {"maxRestarts": 0},
+    }
+    with stranded(plane, cluster, tmp_path, thing) as (webhook, first):
+        (said,) = cluster.wait(lambda: told(cluster, "GangGivenBack"), SECONDS, "the word")
+        assert f"{PODS} of its pods were born in place and given back" in said
+        cluster.wait(lambda: not first.keys() & pods_of(cluster).keys(), SECONDS, "their end")
+        plane.start_scheduler(extender=webhook.corral.url)
+        racks = cluster.wait(
+            lambda: len(racks_of(cluster, "train")) == PODS and racks_of(cluster, "train"),
+            SECONDS,
+            "its start",
+        )
+        assert set(racks) == {"r1"}
+        found = cluster.request("GET", f"{JOB_SETS}/train").json()
+        assert found["spec"]["suspend"] is False
+        assert "corral.dev/suspended" not in found["metadata"].get("annotations", {})
+        assert found["status"].get("restarts", 0) == 0
+        made = cluster.get("Job", "train-w-0")
+        assert made is not None
+        assert made["spec"]["suspend"] is False
+        assert made["status"].get("failed", 0) == 0
+        assert webhook.corral.metric(GIVEN_BACK) == PODS
+        assert webhook.corral.metric(BORN) == PODS
         assert webhook.corral.bugs() == {}
 
 
