@@ -79,7 +79,7 @@ def run(case: Case, wanted: int, gangs: int) -> Figures:
         create(plane, NODES, (_json(one) for one in nodes(wanted)))
         mode = "webhook" if case.has_corral else "stock"
         extender = corral(plane, stack, mode, case.settings) if case.has_corral else ""
-        _start_scheduler(plane, case, extender)
+        start_scheduler(plane, case, extender)
         stack.callback(plane.stop_scheduler)
         binds = Binds(plane)
         stack.callback(binds.stop)
@@ -92,7 +92,7 @@ def run(case: Case, wanted: int, gangs: int) -> Figures:
         return {**_times(binds, began, gangs), **_spent(costs, Costs.now(plane), len(bodies))}
 
 
-def _start_scheduler(plane: ControlPlane, case: Case, extender: str) -> None:
+def start_scheduler(plane: ControlPlane, case: Case, extender: str) -> None:
     profiles = yaml.safe_load(case.config.read_text(encoding="utf-8"))["profiles"]
     if case.percentage is not None:
         profiles = [{**each, "percentageOfNodesToScore": case.percentage} for each in profiles]
