@@ -56,6 +56,8 @@ class AbsentPods:
         default_factory=lambda: defaultdict(Counter)
     )
     """How many of `held` are alike."""
+    _taken_in: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    """By namespace: what `held` requests in all."""
     _allowances: dict[str, dict[str, Allowance]] = field(default_factory=dict)
     """By namespace and the uid of the object that says so."""
     _namespace_of: dict[str, str] = field(default_factory=dict)  # by that uid
@@ -73,23 +75,31 @@ class AbsentPods:
             place = gang.placeholders.get(uid)
             if place is not None and not place.instead_of:
                 self.held[uid] = held = (gang.key, place.member.pod.request)
-                self._of_namespace[gang.key.namespace][held] += 1
+                self._count(held, 1)
 
     def release(self, uid: str) -> bool:
         """Forget a placeholder; True if a gang was refused that may be placed now."""
         held = self.held.pop(uid, None)
         if held is None:
             return False
+        self._count(held, -1)
         namespace = held[0].namespace
-        of_namespace = self._of_namespace[namespace]
-        of_namespace[held] -= 1
-        if not of_namespace[held]:
-            del of_namespace[held]
-        if not of_namespace:
-            del self._of_namespace[namespace]
         was_refused = namespace in self._refused
         self._refused.discard(namespace)
         return was_refused
+
+    def _count(self, held: _Held, pods: int) -> None:
+        """Count so many more of a kind, or fewer."""
+        key, request = held
+        namespace = key.namespace
+        of_namespace, taken = self._of_namespace[namespace], self._taken_in[namespace]
+        of_namespace[held] += pods
+        for resource, amount in request:
+            taken[resource] += amount * pods
+        if not of_namespace[held]:
+            del of_namespace[held]
+        if not of_namespace:
+            del self._of_namespace[namespace], self._taken_in[namespace]
 
     @property
     def awaited(self) -> Mapping[GangKey, int]:
@@ -100,7 +110,7 @@ class AbsentPods:
         """Count what gangs have that are not known here; for a copy, which has none of its own."""
         self.held.update(held)
         for each in held.values():
-            self._of_namespace[each[0].namespace][each] += 1
+            self._count(each, 1)
         self._awaited.update(awaited)
         for key, pods in awaited.items():
             self._awaited_in[key.namespace] += pods
@@ -165,10 +175,9 @@ class AbsentPods:
             return TooManyAwaited(namespace, pods, others, most)
         if not uids:
             return None
-        places = Counter(self._of_namespace.get(namespace, {}))
-        places.update((gang.key, gang.placeholders[uid].member.pod.request) for uid in uids)
-        wanted = Counter[str]()
-        for (_, request), pods in places.items():
+        wanted = Counter(self._taken_in.get(namespace, {}))
+        alike = Counter(gang.placeholders[uid].member.pod.request for uid in uids)
+        for request, pods in alike.items():
             wanted.update({resource: amount * pods for resource, amount in request})
         if beyond := self._beyond_quota(namespace, wanted, len(uids)):
             return beyond
@@ -201,9 +210,7 @@ class AbsentPods:
     def _used_share(self, namespace: str) -> float:
         """By pods, or by the resource it has most of; whichever leaves it more."""
         most, share = self._bound(namespace)
-        taken = Counter[str]()
-        for (_, request), pods in self._of_namespace[namespace].items():
-            taken.update({resource: amount * pods for resource, amount in request})
+        taken = self._taken_in[namespace]
         by_pods = taken[PODS] / most if most else math.inf
         if not share:
             return by_pods
@@ -299,7 +306,10 @@ class AbsentPods:
         if awaited != self._awaited_in:
             yield "what gangs of namespaces wait for is not the sum of their placeholders"
         totals: defaultdict[str, Counter[_Held]] = defaultdict(Counter)
+        taken: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for held in self.held.values():
-            totals[held[0].namespace][held] += 1
-        if totals != self._of_namespace:
+            key, request = held
+            totals[key.namespace][held] += 1
+            taken[key.namespace].update(dict(request))
+        if (totals, taken) != (self._of_namespace, self._taken_in):
             yield "what namespaces hold for absent pods is not the sum of those"

@@ -223,6 +223,10 @@ def count_a_place_twice(engine):
     counted[next(iter(counted))] += 1
 
 
+def count_what_it_takes_twice(engine):
+    engine.absent_pods._taken_in["default"]["cpu"] += 1
+
+
 def keep_a_gang_that_is_gone(engine):
     engine.absent_pods._awaited[GangKey("default", "gone", "group")] = 1
 
@@ -237,6 +241,7 @@ def forget_who_is_awaited(engine):
         (forget_a_place, "gang default/a: the place of {} is not counted"),
         (keep_a_place_that_is_gone, "the place of gone is counted, and is in no plan"),
         (count_a_place_twice, "what namespaces hold for absent pods is not the sum of those"),
+        (count_what_it_takes_twice, "what namespaces hold for absent pods is not the sum of those"),
         (keep_a_gang_that_is_gone, "gang default/gone is gone, and its placeholders are counted"),
         (
             forget_who_is_awaited,
