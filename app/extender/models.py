@@ -190,8 +190,8 @@ class NodeNames:
 class FullNodes:
     """The candidates as whole Node objects (`nodeCacheCapable: false`); items stay bytes.
 
-    Raises: BadRequest where an item has no readable metadata.name, or there are more items than
-        MOST_FULL_NODES.
+    Raises: BadRequest where an item has no readable metadata.name or is no text, or there are more
+        items than MOST_FULL_NODES.
     """
 
     def __init__(self, raw: bytes) -> None:
@@ -203,6 +203,7 @@ class FullNodes:
         """Those that an autoscaler has marked as nodes that do not exist."""
         for item in map(bytes, items):
             turn()
+            _check_text(item, "Nodes.items")
             metadata = _decoded(_NODE, item, "Nodes.items").metadata
             self.item_by_name[metadata.name] = item
             if metadata.is_marked:
@@ -308,6 +309,15 @@ def _offered(args: _PreemptionArgs) -> Mapping[str, Victims]:
 def _is_plain(name: str) -> bool:
     """Whether a quoted search cannot match across the borders of two names."""
     return name.isascii() and not any(mark in name for mark in '",\\ ') and name != ""
+
+
+def _check_text(raw: bytes, what: str) -> None:
+    """Raises: BadRequest unless it is UTF-8: msgspec skips over keys without a look at them."""
+    try:
+        if not raw.isascii():
+            raw.decode()
+    except UnicodeDecodeError as error:
+        raise BadRequest(f"{what}: {error}") from error
 
 
 def _decoded(decoder: msgspec.json.Decoder[_T], raw: bytes, what: str) -> _T:

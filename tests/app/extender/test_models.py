@@ -217,6 +217,14 @@ def test_whole_nodes_are_refused_where_the_setting_says_so():
         pytest.param(args({"a": 1}), "NodeNames", id="names_not_a_list"),
         pytest.param(args(None, Nodes={"items": [{}]}), "metadata.name", id="nameless_node"),
         pytest.param(args(None, Nodes={"items": [7]}), "Nodes.items", id="node_not_an_object"),
+        pytest.param(
+            # The whole item would stand in the answer, which is JSON in UTF-8.
+            args(None, Nodes={"items": [{"metadata": {"name": "n"}, "spec": {}}]}).replace(
+                b'"spec"', b'"s\xffpec"'
+            ),
+            "Nodes.items: 'utf-8' codec can't decode byte 0xff",
+            id="node_not_in_utf_8",
+        ),
         pytest.param(args(None, Nodes=[]), "Nodes", id="nodes_not_an_object"),
         pytest.param(b'{"Pod":NaN}', "malformed", id="nan"),
         pytest.param(args(["n1"]) + b"x", "trailing", id="more_after_the_value"),
