@@ -1,6 +1,7 @@
 """Has gangs' questions answered in a thread, one at a time.
 
     effect ──queue──▶ a copy of all that the answer depends on ──thread──▶ answer ──▶ Engine
+                      in steps
 
 The search is Python, and gives way to the loop between its slices, some of which take milliseconds
 (`app.kube.core.aside`). So the engine, which is told how long a search took, asks seldom.
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Generic, Protocol, TypeVar
 
 import structlog
@@ -36,7 +37,8 @@ class Question(Protocol[_Given]):
 class QuestionController(Generic[_Answer]):
     """Answers questions of one kind.
 
-    ask: the gang's question now; None if it has none any more.
+    ask: the gang's question now, copied in steps between which the loop goes on: the last yields
+        it. None if it has none any more.
     outcome_of: an answer in one word.
     on_answer: called once for each that was taken, with None if there is no answer, and the seconds
         that the search took.
@@ -47,7 +49,7 @@ class QuestionController(Generic[_Answer]):
     def __init__(
         self,
         kind: str,
-        ask: Callable[[GangKey], Question[_Answer] | None],
+        ask: Callable[[GangKey], Iterable[Question[_Answer] | None]],
         outcome_of: Callable[[_Answer], str],
         on_answer: Callable[[GangKey, _Answer | None, float], None],
         on_outcome: Callable[[str, float], None],
@@ -70,7 +72,10 @@ class QuestionController(Generic[_Answer]):
             gang = await self._queue.get()
             answer, outcome, began = None, "dropped", time.monotonic()
             try:
-                question = self._ask(gang)
+                question: Question[_Answer] | None = None
+                for step in self._ask(gang):
+                    question = step
+                    await asyncio.sleep(0)
                 if question is not None:
                     answer = await aside.run(question.answer)
                     outcome = self._outcome_of(answer)
@@ -83,7 +88,7 @@ class QuestionController(Generic[_Answer]):
 
 
 def rooms(
-    ask: Callable[[GangKey], Question[RoomAnswer] | None],
+    ask: Callable[[GangKey], Iterable[Question[RoomAnswer] | None]],
     on_answer: Callable[[GangKey, RoomAnswer | None, float], None],
     on_outcome: Callable[[str, float], None],
 ) -> QuestionController[RoomAnswer]:
@@ -100,5 +105,9 @@ def places(
 ) -> QuestionController[PlaceAnswer]:
     """Where there is a place for a gang, if the loop has no time to find out: "place" or "none"."""
     return QuestionController(
-        "place", ask, lambda answer: "place" if answer.places else "none", on_answer, on_outcome
+        "place",
+        lambda gang: (ask(gang),),
+        lambda answer: "place" if answer.places else "none",
+        on_answer,
+        on_outcome,
     )

@@ -79,7 +79,7 @@ class Receivers:
     nominating_forbidden: Callable[[str, float], None]
     refuse: Callable[[RejectBind], None]
     read_again: Callable[[ReadAgain], None]
-    room_question: Callable[[GangKey], Question[RoomAnswer] | None]
+    room_question: Callable[[GangKey], Iterable[Question[RoomAnswer] | None]]
     room_found: Callable[[GangKey, RoomAnswer | None, float], None]
     place_question: Callable[[GangKey], Question[PlaceAnswer] | None]
     place_found: Callable[[GangKey, PlaceAnswer | None, float], None]

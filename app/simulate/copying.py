@@ -42,7 +42,7 @@ class Copy:
     nodes: Mapping[str, NodeRecord]
     objects: tuple[ObjectRecord, ...]
     standing: Standing
-    lasting: frozenset[str]
+    lasting: Mapping[str, None]
     priority_of: Mapping[str, int]
     nominations: Mapping[str, Nomination]
     refusals: Mapping[tuple[str, Shaped], Mapping[str, float]]
@@ -79,7 +79,7 @@ class Copy:
         yield None
         gangs = frozenset(engine.gangs.by_key)
         yield None
-        lasting = frozenset(engine.books.lasting)
+        lasting = dict(engine.books.lasting)
         yield None
         yield cls(
             engine.settings,

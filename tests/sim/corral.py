@@ -50,6 +50,7 @@ from app.state.inputs import Inputs
 from app.state.journal.record import Recorder
 from app.state.settings import EngineSettings
 from tests.app.state.world import Names
+from tests.room_question import question_of
 from tests.sim.api import ApiServer
 from tests.sim.calls import Network, Work
 from tests.sim.clock import Clock, History
@@ -446,7 +447,7 @@ class Corral:
 
     def _seek_room(self, gang: GangKey) -> None:
         """The answer is to the question as it is now, and comes a little later."""
-        question = self.engine.making_room.request(gang)
+        question = question_of(self.engine, gang)
         answer = None if question is None else question.answer()
         if answer is not None:
             self._observer.found_room(self, gang, answer)

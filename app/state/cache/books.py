@@ -126,9 +126,10 @@ class Books:
     nodes: dict[str, NodeRecord] = field(default_factory=dict)
     bound: dict[str, Booking] = field(default_factory=dict)
     held: dict[str, Booking] = field(default_factory=dict)
-    lasting: set[str] = field(default_factory=set)  # uids of pods that do not end by themselves
+    lasting: dict[str, None] = field(default_factory=dict)
+    """Uids of pods that do not end by themselves: as a set they take thrice as long to copy."""
     priority_of: dict[str, int] = field(default_factory=dict)  # by uid: of holds that have any
-    bound_on: dict[str, dict[str, Amounts]] = field(default_factory=dict)
+    bound_on: dict[str, dict[str, Amounts]] = field(default_factory=dict)  # see `bound_now`
     held_on: dict[str, dict[str, Amounts]] = field(default_factory=dict)
     topologies: dict[str, TopologyBooks] = field(default_factory=dict)
     generation: int = 0
@@ -138,6 +139,7 @@ class Books:
     rebooked: dict[str, None] | None = None
     """Nodes that have changed, or what is booked there, for who takes them out; None: no one."""
     split_values: tuple[str, ...] = ()  # levels that do not nest, in sentences for the operator
+    _lent: set[str] = field(default_factory=set)  # nodes whose part of `bound_on` a copy has too
     _counts_later: bool = False  # bookings are counted together in a moment
     _vectors: dict[Amounts, Vector] = field(default_factory=dict)  # of the axis as it is
     _lacking: dict[str, None] = field(default_factory=dict)  # booked, and request what has no row
@@ -372,8 +374,8 @@ class Books:
         self.unbind(uid)
         self.bound[uid] = booking
         if lasts:
-            self.lasting.add(uid)
-        self.bound_on.setdefault(node, {})[uid] = request
+            self.lasting[uid] = None
+        self._own_bound_on(node)[uid] = request
         counted = self._booked(uid, booking)
         for capacity, slot in self._columns(node):
             capacity.use(slot, counted)
@@ -383,14 +385,32 @@ class Books:
         """Stop counting a bound pod; returns what it took, or None if it was not bound."""
         booking = self.bound.pop(uid, None)
         if booking is not None:
+            self._own_bound_on(booking.node)
             _drop(self.bound_on, booking.node, uid)
-            self.lasting.discard(uid)
+            self.lasting.pop(uid, None)
             self._lacking.pop(uid, None)
             self.freed[booking.node] = None
             counted = self.counted(booking.request)
             for capacity, slot in self._columns(booking.node):
                 capacity.unuse(slot, counted)
         return booking
+
+    def bound_now(self) -> Mapping[str, Mapping[str, Amounts]]:
+        """`bound_on` as it is now, and stays in the copy; may be read in another thread.
+
+        Only its nodes are copied now, 0.1 ms for 5,000, and each node's pods when they change next:
+        all of 150,000 pods at once take 3 ms and more.
+        """
+        self._lent = set(self.bound_on)
+        return dict(self.bound_on)
+
+    def _own_bound_on(self, node: str) -> dict[str, Amounts]:
+        """What is bound on a node, to be changed: no copy has it."""
+        of_node = self.bound_on.setdefault(node, {})
+        if node in self._lent:
+            self._lent.discard(node)
+            of_node = self.bound_on[node] = dict(of_node)
+        return of_node
 
     def hold(self, uid: str, node: str, request: Amounts, priority: int = 0) -> None:
         """Hold a node's capacity for a pod that is planned there.

@@ -55,7 +55,7 @@ class Known:
     names: Mapping[str, str]
     waiting: Mapping[str, WaitingPod]
     nominated: Mapping[str, Nomination]
-    lasting: frozenset[str]
+    lasting: Mapping[str, None]
     edition: int
 
 
@@ -89,7 +89,9 @@ def copied(engine: Engine, now: float) -> Generator[None, None, Known]:
     nominations = engine.nominations
     nominated = {uid: each for uid in nominations.uids if (each := nominations.of(uid))}
     yield
-    bound, lasting = dict(engine.books.bound), frozenset(engine.books.lasting)
+    bound = dict(engine.books.bound)
+    yield
+    lasting = dict(engine.books.lasting)
     yield
     occupants = dict(engine.occupants.by_uid)
     yield

@@ -104,7 +104,8 @@ class Standing:
     """A copy of all that says who is where; may be read in another thread."""
 
     axis: ResourceAxis
-    bound: Mapping[str, Booking]
+    bound_on: Mapping[str, Mapping[str, Amounts]]
+    """By node, and by uid of its pods."""
     occupants: Mapping[str, Occupant]
     """Those that are not in `bound` have ended by now."""
     names: Mapping[str, str]
@@ -119,7 +120,18 @@ class Standing:
     held: Mapping[str, Booking] = field(default_factory=dict)
     owners: Owners | None = None
     """The controllers of these pods; None: none of them ever gives up."""
+    _bound: dict[str, Booking] | None = None
     _vectors: dict[Amounts, Vector] = field(default_factory=dict)
+
+    @property
+    def bound(self) -> Mapping[str, Booking]:
+        """By uid: what is bound. It is made by who first asks, which takes long."""
+        if self._bound is None:
+            self._bound = {}
+            for node, pods in self.bound_on.items():
+                turn()
+                self._bound.update((uid, Booking(node, request)) for uid, request in pods.items())
+        return self._bound
 
     def ending(self) -> Iterator[Booking]:
         """What is taken by pods that count as gone."""
@@ -159,11 +171,12 @@ class Standing:
                 alone = self._is_left_alone(pods, gang.key)
                 yield Unit(its, pods, gang.key, gang.ends_for_good, gang.planned, alone)
         # Of these there may be ten thousands.
+        bound = self.bound
         for uid, occupant in self.occupants.items():
             turn()
             if occupant.priority >= limit or occupant.is_terminating or uid in members:
                 continue
-            if uid in self.bound and uid not in self.going and self._may_go(occupant):
+            if uid in bound and uid not in self.going and self._may_go(occupant):
                 alone = self._is_left_alone((uid,), occupant.owner)
                 yield Unit(occupant.priority, (uid,), is_left_alone=alone)
 
@@ -237,14 +250,14 @@ class Standing:
         began = {each: seconds_of(each) for each in {one.created for one in occupants.values()}}
         newest = max(began.values(), default=0)
         steps = {each: (newest - at) // WORK_SECONDS for each, at in began.items()}
-        vectors = self._vectors
+        vectors, bookings = self._vectors, self.bound
         found = []
         for number, unit in enumerate(units):
             turn()
             if len(unit.uids) == 1 and not (unit.planned or self.budgets.budgets):
                 # Pods outside gangs: of these there may be ten thousands.
                 (uid,) = unit.uids
-                booking = self.bound[uid]
+                booking = bookings[uid]
                 slot = slot_of.get(booking.node)
                 if slot is not None:
                     one = (slot, vectors.get(booking.request) or counted(booking.request))
@@ -260,7 +273,7 @@ class Standing:
                 continue
             pods = []
             for uid in unit.uids:
-                booking = self.bound[uid]
+                booking = bookings[uid]
                 slot = slot_of.get(booking.node)
                 if slot is not None:
                     pods.append((slot, counted(booking.request)))

@@ -44,7 +44,9 @@ async def answered(questions, *names):
             done.set()
 
     controller = rooms(
-        lambda gang: questions.get(gang.name), on_answer, lambda each, _: outcomes.append(each)
+        lambda gang: [None, questions.get(gang.name)],
+        on_answer,
+        lambda each, _: outcomes.append(each),
     )
     running = asyncio.create_task(controller.run())
     for name in names:
@@ -75,7 +77,7 @@ async def test_it_is_told_how_long_each_search_took():
     slow, seconds = Question([]), []
     slow.may_end.clear()
     controller = rooms(
-        lambda _gang: slow,
+        lambda _gang: [slow],
         lambda _gang, _answer, took: seconds.append(took),
         lambda _outcome, took: seconds.append(took),
     )
@@ -100,9 +102,34 @@ async def test_the_loop_goes_on_while_a_search_runs():
     assert await waiting == [("a", FOUND, "room")]
 
 
+async def test_the_loop_goes_on_between_two_steps_of_a_copy():
+    turns, seen = [], []
+
+    def copied(_gang):
+        for _ in range(3):
+            seen.append(len(turns))
+            yield None
+        yield Question([])
+
+    class Others:
+        async def run(self):
+            while True:
+                turns.append(None)
+                await asyncio.sleep(0)
+
+    done = asyncio.Event()
+    controller = rooms(copied, lambda *_: done.set(), lambda *_: None)
+    async with running(Others()), running(controller):
+        controller.take(SeekRoom(key("a")))
+        await asyncio.wait_for(done.wait(), 10.0)
+    assert seen[0] < seen[1] < seen[2]
+
+
 async def test_no_more_wait_than_there_is_room_for():
     asked = []
-    controller = rooms(asked.append, lambda *_: None, lambda *_: None)
+    controller = rooms(
+        lambda gang: iter(asked.append(gang) or ()), lambda *_: None, lambda *_: None
+    )
     for number in range(2 * MOST_QUEUED):
         controller.take(SeekRoom(key(str(number))))
     running = asyncio.create_task(controller.run())

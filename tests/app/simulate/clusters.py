@@ -150,6 +150,7 @@ def _hyper_node(engine: Engine, name: str, tier: int, members: list[Any]) -> Obj
 
 def digest(engine: Engine) -> str:
     """A hash of all that an engine knows, down to the last counter."""
+    engine.books.bound_now()  # which nodes it shares with a copy is no knowledge: all of them here
     found = hashlib.sha256()
     _hash(engine, found, {})
     return found.hexdigest()

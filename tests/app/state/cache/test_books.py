@@ -31,11 +31,11 @@ def test_all_pods_gone_leaves_the_books_empty():
     world.put(*gangs, lasting)
     world.schedule(*gangs)
     cluster = world.engine.books
-    assert cluster.lasting == {lasting.uid}
+    assert [*cluster.lasting] == [lasting.uid]
     world.delete(*list(world.pods.values()))
     world.tick()
     assert (cluster.bound, cluster.held, world.engine.gangs.by_key) == ({}, {}, {})
-    assert cluster.lasting == set()
+    assert cluster.lasting == {}
     assert not any(topology.capacity.used.any() for topology in cluster.topologies.values())
 
 
@@ -287,3 +287,29 @@ def test_trees_that_follow_single_nodes_are_those_built_from_all(moves, is_lazy)
         for part in ("allocatable", "used", "is_open", "free_now"):
             rows = getattr(capacity, part), getattr(anew.capacity, part)
             assert np.array_equal(*rows), part
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3)), max_size=40))
+def test_a_copy_of_who_is_bound_stays_as_it_was_whatever_is_bound_later(changes):
+    books, copies = Books(), []
+    for number, where in changes:
+        copies.append((books.bound_now(), {node: dict(on) for node, on in books.bound_on.items()}))
+        if where == 0:
+            books.unbind(f"uid-{number}")
+        else:
+            books.bind(f"uid-{number}", f"n{where}", (("cpu", number),))
+        by_node = {}
+        for uid, booking in books.bound.items():
+            by_node.setdefault(booking.node, {})[uid] = booking.request
+        assert books.bound_on == by_node
+    assert all(copy == then for copy, then in copies)
+
+
+def test_a_copy_of_who_is_bound_shares_what_stays_as_it_is():
+    books = Books()
+    for number in range(6):
+        books.bind(f"uid-{number}", f"n{number % 3}", ())
+    first = books.bound_now()
+    books.unbind("uid-1")
+    second = books.bound_now()
+    assert [node for node in first if first[node] is not second[node]] == ["n1"]

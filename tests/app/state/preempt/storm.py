@@ -25,6 +25,7 @@ from tests.app.state.preempt.storm_scheduler import Scheduler
 from tests.app.state.preempt.test_making_room import KINDS
 from tests.app.state.world import World
 from tests.records import GPU, RACK, REQUIRED, group, job, job_owner, node, pod
+from tests.room_question import question_of
 from topology import invariants
 
 RACKS, NODES_PER_RACK = 40, 10
@@ -356,7 +357,7 @@ class Storm(World):
     # -- questions -------------------------------------------------------------------------------
 
     def _answer(self, effect: SeekRoom) -> None:
-        question = self.engine.making_room.request(effect.gang)
+        question = question_of(self.engine, effect.gang)
         answer = None if question is None else question.answer()
         gang = self.engine.gangs.by_key.get(effect.gang)
         units = self.needs.units()

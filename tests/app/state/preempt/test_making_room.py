@@ -22,6 +22,7 @@ from app.state.journal.replay import replay
 from tests.app.state.preemptor import rack
 from tests.app.state.world import LISTED, World, members
 from tests.records import PREFERRED, RACK, group, job, job_owner, node, pod
+from tests.room_question import question_of
 
 OWNER = job_owner("owner")
 README = Path(__file__).parents[4] / "README.md"
@@ -72,7 +73,7 @@ class Operated(World):
     def answer(self):
         """What was asked since, answered."""
         for each in self.told(SeekRoom)[len(self.answers) :]:
-            question = self.engine.making_room.request(each.gang)
+            question = question_of(self.engine, each.gang)
             answer = None if question is None else question.answer()
             self.answers.append(answer)
             self._take(self.inputs.room_found(each.gang, answer, 0.05, self.now))
@@ -507,7 +508,7 @@ def test_the_answer_about_a_gang_that_has_started_or_is_gone_is_dropped():
     world.tick(1.0)
     assert len(world.held) == 4
     world._take(world.inputs.room_found(asked.gang, found, 0.05, world.now))
-    assert world.engine.making_room.request(asked.gang) is None
+    assert question_of(world.engine, asked.gang) is None
     world.delete(*[each for each in world.pods.values() if each.name.startswith("T")])
     world._take(world.inputs.room_found(asked.gang, found, 0.05, world.now))
     assert world.said == said
@@ -515,7 +516,7 @@ def test_the_answer_about_a_gang_that_has_started_or_is_gone_is_dropped():
 
 def test_what_is_asked_is_answered_on_a_copy():
     world = asking(*train())
-    question = world.engine.making_room.request(world.gang("T").key)
+    question = question_of(world.engine, world.gang("T").key)
     world.delete(*[each for each in world.pods.values() if each.name.startswith("a")])
     world.put(*[node(f"b0/r2/n2{at}", gpus=0) for at in range(4)])
     assert names(question.answer()) == ["gang default/a"]
@@ -524,7 +525,7 @@ def test_what_is_asked_is_answered_on_a_copy():
 def test_a_gang_that_was_made_anew_while_its_question_was_answered_hears_nothing():
     world = asking(*train())
     (asked,) = world.told(SeekRoom)
-    answer = world.engine.making_room.request(asked.gang).answer()
+    answer = question_of(world.engine, asked.gang).answer()
     world.delete(*train())
     world.put(*[replace(each, priority=500, uid=f"{each.uid}-again") for each in train()])
     world.tick()

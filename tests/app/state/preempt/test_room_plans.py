@@ -44,6 +44,7 @@ from tests.app.state.preempt.test_making_room import (
 from tests.app.state.preemptor import rack
 from tests.app.state.world import Names, members
 from tests.records import RACK, REQUIRED, group, job, job_owner, job_pods, node, pod
+from tests.room_question import question_of
 
 
 class Evicting(Operated):
@@ -907,7 +908,7 @@ def no_pod_goes(world, when, lose):
         lose()
     else:
         (asked,) = world.told(SeekRoom)
-        answer = world.engine.making_room.request(asked.gang).answer()
+        answer = question_of(world.engine, asked.gang).answer()
         lose()
         world._take(world.inputs.room_found(asked.gang, answer, 0.05, world.now))
     world.silent = False
@@ -949,7 +950,7 @@ def test_a_place_that_more_pods_had_to_go_for_than_might_is_none_later():
     world.tick()
     world.tick(10.0)
     key = world.gang("T").key
-    answer = world.engine.making_room.request(key).answer()
+    answer = question_of(world.engine, key).answer()
     world.let_go()
     world.tick()
     world.tick()
