@@ -109,17 +109,22 @@ def _requirements(
     selector: wire.LabelSelector,
 ) -> tuple[tuple[str, str, tuple[str, ...]], ...] | None:
     """What the selector asks for; None if it is not valid."""
-    found: list[tuple[str, str, tuple[str, ...]]] = [
-        (key, "In", (value or "",)) for key, value in sorted((selector.match_labels or {}).items())
-    ]
-    for each in selector.match_expressions or ():
-        each = each or wire.SelectorRequirement()
-        values = tuple(value or "" for value in each.values or ())
-        read = requirement_of(each.key or "", each.operator or "", values)
+    found: list[tuple[str, str, tuple[str, ...]]] = []
+    for key, operator, values in _said(selector):
+        read = requirement_of(key, operator, values)
         if read is None:
             return None
         found.append((read.key, read.operator, values))
     return tuple(found)
+
+
+def _said(selector: wire.LabelSelector) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    for key, value in sorted((selector.match_labels or {}).items()):
+        yield key, "In", (value or "",)
+    for each in selector.match_expressions or ():
+        each = each or wire.SelectorRequirement()
+        values = tuple(value or "" for value in each.values or ())
+        yield each.key or "", each.operator or "", values
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,6 +119,7 @@ def test_an_empty_selector_selects_all_pods_and_none_at_all_selects_no_pod():
         pytest.param(expression("app", "DoesNotExist", "x"), id="does_not_exist_with_a_value"),
         pytest.param(expression("", "Exists"), id="no_key"),
         pytest.param(expression("", "DoesNotExist"), id="no_key_that_does_not_exist"),
+        pytest.param({"matchLabels": {"": "x"}}, id="label_without_a_key"),
         pytest.param({"matchExpressions": [{"key": "app"}]}, id="no_operator"),
         pytest.param({"matchExpressions": [None]}, id="null"),
         pytest.param(
