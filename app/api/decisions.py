@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
+from fastapi.routing import APIRoute
 
 from app.api.access.callers import SeesNamespace
 from app.api.http.examples import DECISIONS, shown
@@ -24,9 +25,11 @@ MOST_DECISIONS = 250  # of one answer: two milliseconds, more than half of it to
 MOST_KEPT = 8  # answers, some 0.2 MB each at most
 
 
-def decisions(engine: Engine, unready: Callable[[], str]) -> APIRouter:
+def decisions(
+    engine: Engine, unready: Callable[[], str], route_class: type[APIRoute] = APIRoute
+) -> APIRouter:
     """The route. `unready`: why what Corral knows is not to be relied on now, or ""."""
-    router = APIRouter()
+    router = APIRouter(route_class=route_class)
     # Once: a clock that is set must not make every decision another one.
     wall_offset = time.time() - time.monotonic()
     began = f"{time.time_ns():x}"  # a Corral that is started again counts its decisions anew

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Protocol
 
 from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import StreamingResponse
+from fastapi.routing import APIRoute
 
 from app.api.access.callers import SeesEverything
 from app.api.following.stream import ABORT
@@ -48,12 +49,17 @@ class Written(Protocol):
         """All of it as it is now; made when called, read when asked for."""
 
 
-def dumps(engine: Engine, journal: Written | None, unready: Callable[[], str]) -> APIRouter:
+def dumps(
+    engine: Engine,
+    journal: Written | None,
+    unready: Callable[[], str],
+    route_class: type[APIRoute] = APIRoute,
+) -> APIRouter:
     """The route, for those who may read of every namespace.
 
     `journal`: where every input is written, if that is set.
     """
-    router = APIRouter(dependencies=[SeesEverything])
+    router = APIRouter(route_class=route_class, dependencies=[SeesEverything])
     turn = asyncio.Semaphore(1)
 
     @router.get(

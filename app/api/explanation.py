@@ -6,6 +6,7 @@ import time
 from functools import partial
 
 from fastapi import APIRouter, Request
+from fastapi.routing import APIRoute
 
 from app.api.access.callers import SeesNamespace, answered, reader_of
 from app.api.http.examples import EXPLANATION, shown
@@ -24,9 +25,11 @@ MOST_WAITING = 16  # explanations that wait for their turn
 BUSY = f"{MOST_WAITING} explanations wait already"
 
 
-def explanations(engine: Engine, standing: Standing) -> APIRouter:
+def explanations(
+    engine: Engine, standing: Standing, route_class: type[APIRoute] = APIRoute
+) -> APIRouter:
     """The route, for the router of all of /v1."""
-    router = APIRouter()
+    router = APIRouter(route_class=route_class)
     turns, names = Turns(MOST_WAITING, BUSY), Names(engine, standing)
 
     @router.get(

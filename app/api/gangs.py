@@ -10,10 +10,10 @@ import time
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
+from fastapi.routing import APIRoute
 
 from app.api.access.callers import SeesNamespace
 from app.api.http.examples import GANG, GANGS, shown
-from app.api.http.leader import leader_header
 from app.api.http.refusals import not_ready
 from app.api.http.turns import Turns, last_of
 from app.api.named import Names, Source
@@ -31,9 +31,9 @@ MOST_LISTED = 64  # lists, or gangs by name
 BUSY = f"{MOST_LISTED} questions about gangs wait already"
 
 
-def gangs(engine: Engine, standing: Standing) -> APIRouter:
+def gangs(engine: Engine, standing: Standing, route_class: type[APIRoute] = APIRoute) -> APIRouter:
     """The routes, for the router of all of /v1."""
-    router = APIRouter()
+    router = APIRouter(route_class=route_class)
     turns, names = Turns(MOST_LISTED, BUSY), Names(engine, standing)
 
     @router.get("/gangs", response_model=None, dependencies=[SeesNamespace], responses=shown(GANGS))
@@ -56,8 +56,7 @@ def gangs(engine: Engine, standing: Standing) -> APIRouter:
                     )
                 )  # fmt: skip
         # Through FastAPI's own validation and encoding it would take eight times as long.
-        headers = leader_header(standing.leader())
-        return Response(page.model_dump_json(), headers=headers, media_type="application/json")
+        return Response(page.model_dump_json(), media_type="application/json")
 
     @router.get("/gangs/{namespace}/{name}", dependencies=[SeesNamespace], responses=shown(GANG))
     async def one(namespace: str, name: str, source: Source = "") -> GangView:

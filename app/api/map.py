@@ -16,6 +16,7 @@ from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response
+from fastapi.routing import APIRoute
 
 from app.api.access.callers import SeesCluster, answered, reader_of, sees_namespace
 from app.api.http.examples import MAP, NODE, shown
@@ -41,12 +42,14 @@ Resource = Annotated[str, Query(description="None: accelerators, else cpu", max_
 Namespace = Annotated[str, Query(description="Whose gangs have names, for who sees some alone")]
 
 
-def maps(engine: Engine, unready: Callable[[], str]) -> APIRouter:
+def maps(
+    engine: Engine, unready: Callable[[], str], route_class: type[APIRoute] = APIRoute
+) -> APIRouter:
     """The routes, for the router of all of /v1.
 
     `unready`: why what Corral knows is not to be relied on now, or "".
     """
-    router = APIRouter()
+    router = APIRouter(route_class=route_class)
     turns = Turns(MOST_WAITING, BUSY)
     kept = Fresh[_Key, Tagged](MOST_KEPT)
 

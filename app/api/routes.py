@@ -12,7 +12,7 @@ takes searches is answered from a copy in a thread, a few at a time.
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Depends, Response
+from fastapi import APIRouter, Depends
 
 from app.api.decisions import decisions
 from app.api.dump import dumps
@@ -20,7 +20,7 @@ from app.api.explanation import explanations
 from app.api.following.events import events
 from app.api.gangs import gangs
 from app.api.http.description import description
-from app.api.http.leader import leader_header
+from app.api.http.leader import led_by
 from app.api.map import maps
 from app.api.simulating import simulating
 from app.api.standing import Standing
@@ -31,20 +31,19 @@ from app.state.engine import Engine
 def people(engine: Engine, standing: Standing) -> APIRouter:
     """The routes."""
 
-    async def name_leader(response: Response) -> None:
-        response.headers.update(leader_header(standing.leader()))
-
-    common = [Depends(standing.callers), Depends(name_leader)]
-    router = APIRouter(prefix="/v1", dependencies=common)
-    router.include_router(gangs(engine, standing))
-    router.include_router(explanations(engine, standing))
+    led = led_by(standing.leader)
+    common = [Depends(standing.callers)]
+    router = APIRouter(prefix="/v1", route_class=led, dependencies=common)
+    router.include_router(gangs(engine, standing, led))
+    router.include_router(explanations(engine, standing, led))
     router.include_router(description(router))
-    router.include_router(topology(engine, standing.unready))
-    router.include_router(maps(engine, standing.unready))
-    router.include_router(decisions(engine, standing.unready))
-    router.include_router(dumps(engine, standing.journal, standing.unready))
+    router.include_router(topology(engine, standing.unready, led))
+    router.include_router(maps(engine, standing.unready, led))
+    router.include_router(decisions(engine, standing.unready, led))
+    router.include_router(dumps(engine, standing.journal, standing.unready, led))
     if standing.rules is not None:
-        router.include_router(simulating(engine, standing.unready, standing.whose, standing.rules))
+        simulate = simulating(engine, standing.unready, standing.whose, standing.rules, led)
+        router.include_router(simulate)
     if standing.stream is not None:
-        router.include_router(events(standing.stream, standing.unready, standing.leader))
+        router.include_router(events(standing.stream, standing.unready, standing.leader, led))
     return router

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
+from fastapi.routing import APIRoute
 
 from app.api.access.callers import answered, reader_of, sees_namespace
 from app.api.http.examples import SIMULATION, shown
@@ -69,14 +70,18 @@ Namespace = Annotated[str, Query(description="Of objects that name none", max_le
 
 
 def simulating(
-    engine: Engine, unready: Callable[[], str], whose: Callable[[], str], rules: Rules
+    engine: Engine,
+    unready: Callable[[], str],
+    whose: Callable[[], str],
+    rules: Rules,
+    route_class: type[APIRoute] = APIRoute,
 ) -> APIRouter:
     """The route, for the router of all of /v1.
 
     `unready`: why what Corral knows is not to be relied on now, or ""; `whose`: who leads, if it is
     another one.
     """
-    router = APIRouter()
+    router = APIRouter(route_class=route_class)
     turns = Turns(MOST_WAITING, BUSY)
 
     @router.post(

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response
+from fastapi.routing import APIRoute
 
 from app.api.access.callers import SeesCluster, sees_namespace
 from app.api.http.examples import TOPOLOGY, shown
@@ -52,12 +53,14 @@ After = Annotated[str, Query(description="`next` of the page before")]
 Limit = Annotated[int, Query(ge=1, le=MOST_DOMAINS)]
 
 
-def topology(engine: Engine, unready: Callable[[], str]) -> APIRouter:
+def topology(
+    engine: Engine, unready: Callable[[], str], route_class: type[APIRoute] = APIRoute
+) -> APIRouter:
     """The route, for the router of all of /v1.
 
     `unready`: why what Corral knows is not to be relied on now, or "".
     """
-    router = APIRouter()
+    router = APIRouter(route_class=route_class)
     turns = Turns(MOST_WAITING, BUSY)
 
     @router.get(

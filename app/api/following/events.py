@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fastapi import APIRouter, HTTPException, Request, Response
+from fastapi.routing import APIRoute
 
 from app.api.access.callers import RETRY_SECONDS, SeesNamespace, may_still_see, reader_of
 from app.api.following.stream import EventStream, Stream, TooManyFollow
-from app.api.http.leader import leader_header
 from app.api.http.refusals import not_ready
 
 RECHECK_SECONDS = 30.0
@@ -34,9 +34,14 @@ data: {"namespace":"team-a","name":"train","source":"job"}
 """
 
 
-def events(stream: Stream, unready: Callable[[], str], leader: Callable[[], str]) -> APIRouter:
+def events(
+    stream: Stream,
+    unready: Callable[[], str],
+    leader: Callable[[], str],
+    route_class: type[APIRoute] = APIRoute,
+) -> APIRouter:
     """The route. `unready`, `leader`: as of `app.api.standing.Standing`."""
-    router = APIRouter()
+    router = APIRouter(route_class=route_class)
 
     @router.get(
         "/events",
@@ -65,8 +70,6 @@ def events(stream: Stream, unready: Callable[[], str], leader: Callable[[], str]
                 return "another Corral leads now"
             return unready() or await may_still_see(reader, namespace)
 
-        answer = EventStream(stream, follower, why_not, ask_seconds=RECHECK_SECONDS)
-        answer.headers.update(leader_header(led_by))
-        return answer
+        return EventStream(stream, follower, why_not, ask_seconds=RECHECK_SECONDS)
 
     return router

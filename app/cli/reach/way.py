@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from http.client import HTTPMessage, HTTPResponse
 from pathlib import Path
 from typing import IO, cast
+from urllib.error import HTTPError
 
 from app.api.http.leader import LEADER, POD_NAME
 from app.cli.common.options import HOME_KUBECONFIG
@@ -84,14 +85,25 @@ class Corral:
 
         Raises: NoWay; SettingsError; as `urllib.request.urlopen`.
         """
-        answer = self._sent(path, body, headers, timeout)
+        answer = self._answered(path, body, headers, timeout)
         for _ in range(LEADER_TRIES):
             leader = answer.headers.get(LEADER, "")
             if not (POD_NAME.fullmatch(leader) and self._leads_on(leader)):
                 break
             answer.close()
-            answer = self._sent(path, body, headers, timeout)
+            answer = self._answered(path, body, headers, timeout)
+        if isinstance(answer, HTTPError):
+            raise answer
         return answer
+
+    def _answered(
+        self, path: str, body: bytes | None, headers: Mapping[str, str], timeout: float
+    ) -> HTTPResponse | HTTPError:
+        """What is answered; another Corral than the one that leads refuses some questions."""
+        try:
+            return self._sent(path, body, headers, timeout)
+        except HTTPError as refusal:
+            return refusal
 
     def _leads_on(self, leader: str) -> bool:
         """Whether the next request may reach the Corral that leads: the pod, or a Service's."""

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from fastapi import FastAPI
 
+from app.admission.scope import Scope
 from app.api import others as of_others
 from app.api.explanation import MOST_WAITING
 from app.api.gangs import MOST_LISTED
@@ -24,6 +25,7 @@ from app.dialects.spec import GangKey
 from app.errors import NotFound, Unreachable
 from app.explain.finding import GANGS_A_STEP
 from app.kube.core import aside
+from app.simulate.simulating import Rules
 from tests.app.state.world import World, four_racks, members
 from tests.records import RACK, REQUIRED, group, pod
 
@@ -331,12 +333,40 @@ async def test_pods_that_are_large_are_read_beside_the_loop() -> None:
 async def test_a_corral_that_does_not_lead_names_the_pod_that_does(
     leader: str, named: str | None
 ) -> None:
+    answers = await of_a_follower(leader, LOCAL)
+    assert {path: answer.status_code for path, answer in answers.items()} == {
+        "/gangs": 200, "/gangs/default/runs": 200, "/gangs/default/large/explanation": 200,
+        "/topology": 200, "/map": 200, "/nodes/n00": 200, "/decisions": 200, "/simulate": 503,
+        "/gangs/default/none": 404, "/topology?name=none": 422,
+    }  # fmt: skip
+    assert {answer.headers.get(LEADER) for answer in answers.values()} == {named}
+
+
+async def test_who_is_not_answered_hears_of_no_pod() -> None:
+    answers = await of_a_follower("corral-7", ("10.0.0.7", 4711))
+    assert {answer.status_code for answer in answers.values()} == {403}
+    assert not any(LEADER in answer.headers for answer in answers.values())
+
+
+async def of_a_follower(leader: str, client: tuple[str, int]) -> dict[str, httpx.Response]:
+    """What a Corral answers that another pod leads, by path."""
+    standing = Standing(
+        lambda: "", lambda: "another pod leads", leader=lambda: leader, rules=Rules(Scope("corral"))
+    )
     app = FastAPI()
-    app.include_router(people(world_of_three().engine, Standing(lambda: "", leader=lambda: leader)))
-    transport = httpx.ASGITransport(app=app, client=LOCAL)
-    async with httpx.AsyncClient(transport=transport, base_url="http://localhost/v1") as client:
-        for path in ("/gangs", "/gangs/default/runs", "/gangs/default/large/explanation"):
-            assert (await client.get(path)).headers.get(LEADER) == named
+    app.include_router(people(world_of_three().engine, standing))
+    transport = httpx.ASGITransport(app=app, client=client)
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost/v1") as asks:
+        answers = {
+            path: await asks.get(path)
+            for path in (
+                "/gangs", "/gangs/default/runs", "/gangs/default/large/explanation", "/topology",
+                "/map", "/nodes/n00", "/decisions", "/gangs/default/none", "/topology?name=none",
+            )
+        }  # fmt: skip
+        job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}}
+        answers["/simulate"] = await asks.post("/simulate", json=job)
+    return answers
 
 
 async def test_more_explanations_than_may_wait_are_refused(

@@ -249,6 +249,8 @@ class Listening(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.seen: list[dict[str, str]] = []
         self.elsewhere = elsewhere
+        self.refuses: tuple[str, ...] = ()
+        """Leaders that it names with 503, and no answer."""
         self.leaders: list[str] = []
         """Of each answer, the pod that it names; of those after them, none."""
         scheme = "http"
@@ -274,11 +276,13 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Length", "0")
             self.end_headers()
             return
-        body = b'{"gangs": [], "next": ""}'
-        self.send_response(200)
+        leader = self.server.leaders.pop(0) if self.server.leaders else ""
+        is_refused = leader in self.server.refuses
+        body = b'{"detail": "not I"}' if is_refused else b'{"gangs": [], "next": ""}'
+        self.send_response(503 if is_refused else 200)
         self.send_header("Content-Length", str(len(body)))
-        if self.server.leaders:
-            self.send_header("Corral-Leader", self.server.leaders.pop(0))
+        if leader:
+            self.send_header("Corral-Leader", leader)
         self.end_headers()
         self.wfile.write(body)
 
@@ -452,6 +456,18 @@ def test_the_pod_that_leads_is_asked_where_another_one_says_so(
     assert "deployment/corral" in first
     assert second == [each.replace("deployment/corral", "pod/corral-7") for each in first]
     assert kubectl.running() == []
+
+
+@pytest.mark.parametrize(("others", "code"), [(1, 0), (2, 1)])
+def test_the_pod_that_leads_is_asked_where_another_one_refuses(
+    kubectl: Kubectl, tmp_path: Path, others: int, code: int
+) -> None:
+    with listening(tmp_path) as corral:
+        kubectl.set(port=corral.server_port)
+        corral.leaders, corral.refuses = ["corral-7"] * others, ("corral-7",)
+        ran = run("gangs")
+    assert [call[-2] for call in kubectl.calls] == ["deployment/corral", "pod/corral-7"]
+    assert (ran.exit_code, "not I" in ran.stderr) == (code, code == 1)
 
 
 def test_kubectl_ends_by_a_signal_also_where_it_leads_to_the_leader(
