@@ -17,14 +17,14 @@ from fastapi.routing import APIRoute
 from app.api.access.callers import SeesCluster, sees_namespace
 from app.api.http.examples import TOPOLOGY, shown
 from app.api.http.refusals import not_ready
-from app.api.http.turns import Turns
+from app.api.http.turns import Turns, last_of
+from app.explain.finding import named
 from app.explain.topology.usage import (
     MOST_SHAPES,
     Books,
     NoSuch,
     Part,
     Wanted,
-    gang_named,
     usage,
     wanted_of,
     wanted_of_gang,
@@ -87,8 +87,8 @@ def topology(
                     await sees_namespace(request, _gang_of(text)[0])
             async with turns.turn:
                 try:
-                    wanted = tuple(each for text in free_for for each in _wanted(engine, text))
-                    books = Books.of(engine, name, wanted)
+                    wanted = [each for text in free_for for each in await _wanted(engine, text)]
+                    books = Books.of(engine, name, tuple(wanted))
                     part = Part(level, under, after, limit)
                     content = await aside.run(partial(_answered, books, part))
                 except NoSuch as error:
@@ -98,13 +98,20 @@ def topology(
     return router
 
 
-def _wanted(engine: Engine, text: str) -> list[Wanted]:
-    """A shape, or the kinds of a gang's pods. Raises: NoSuch."""
+async def _wanted(engine: Engine, text: str) -> list[Wanted]:
+    """A shape, or the kinds of a gang's pods, or of one that has such a pod or owner.
+
+    Raises: NoSuch.
+    """
     if len(text) > LONGEST_SHAPE:
         raise NoSuch(f"free_for: {len(text)} characters, of {LONGEST_SHAPE} at most")
     if "=" in text:
         return [wanted_of(text)]
-    return list(wanted_of_gang(gang_named(engine, *_gang_of(text))))
+    namespace, name = _gang_of(text)
+    gangs = await last_of(named(engine, namespace, name))
+    if not gangs:
+        raise NoSuch(f"free_for: no gang {namespace}/{name} is known")
+    return list(wanted_of_gang(gangs[0]))
 
 
 def _gang_of(text: str) -> tuple[str, str]:

@@ -134,14 +134,6 @@ def wanted_of_gang(gang: Gang) -> Iterator[Wanted]:
         yield Wanted(name, request, shape)
 
 
-def gang_named(engine: Engine, namespace: str, name: str) -> Gang:
-    """Raises: NoSuch."""
-    for key, gang in engine.gangs.by_key.items():
-        if (key.namespace, key.name) == (namespace, name):
-            return gang
-    raise NoSuch(f"free_for: no gang {namespace}/{name} is known")
-
-
 def vector_of(request: Amounts, resources: Sequence[str]) -> list[int] | None:
     """How much is requested of each of these resources; None: of another one, which no node has."""
     asked = {name: amount for name, amount in request if amount}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from random import Random
 from typing import Any
 from urllib.parse import urlencode
@@ -95,6 +96,43 @@ async def test_places_for_a_gang_are_those_of_each_kind_of_its_pods() -> None:
     _, body = await got(cluster(), free_for="default/g")
     (free,) = of(body, "b0/r0")["free_for"]
     assert (free["shape"], free["pods"]) == ("g", 4)
+
+
+@pytest.mark.parametrize("name", ["default/g1", "g1"])
+async def test_a_gang_is_named_by_one_of_its_pods_as_well(name: str) -> None:
+    _, body = await got(cluster(), free_for=name)
+    (free,) = of(body, "b0/r0")["free_for"]
+    assert (free["shape"], free["pods"]) == ("g", 4)
+
+
+@pytest.mark.parametrize("name", ["default/h", "other/g", "/", "a/b/c", ""])
+async def test_a_gang_that_is_not_known_is_named(name: str) -> None:
+    status, body = await got(cluster(), free_for=name)
+    namespace, _, rest = name.rpartition("/")
+    said = f"free_for: no gang {namespace or 'default'}/{rest} is known"
+    assert (status, body["detail"]) == (422, said)
+
+
+async def test_among_many_gangs_one_is_looked_for_a_few_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """18,000 gangs take 4 ms to look at."""
+    monkeypatch.setattr("app.explain.finding.KEYS_A_STEP", 1)
+    engine = cluster()
+    for at in range(50):
+        engine.apply(Applied(pod(f"o{at}", annotations=group(f"o{at}", 2))), NOW)
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    beside = asyncio.create_task(others())
+    status, _ = await got(engine, free_for="default/g")
+    beside.cancel()
+    assert (status, turns > 50) == (200, True)
 
 
 @pytest.mark.parametrize("seed", range(20))
