@@ -9,7 +9,7 @@ the verdict ──────────────▶ the best domain, what 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -86,12 +86,13 @@ def answer(asking: Asking) -> Explanation:
 def _why_not(asking: Asking, told: Told, verdict: NoFit) -> dict[str, object]:
     where = _Where.of(told, verdict)
     # Of no nodes it would be said that they are open and empty.
-    changes = tuple(_relaxations(asking, told)) if told.request.tree.nodes else ()
+    away = asking.away()
+    changes = tuple(_relaxations(asking, told, away)) if told.request.tree.nodes else ()
     return {
         "topology": told.topology,
         "finds_now": _finds_now(asking, told, verdict),
         "best": where.best(),
-        "excluded": tuple(_excluded(asking, where)),
+        "excluded": tuple(_excluded(asking, where, away)),
         "blockers": tuple(_blockers(asking, where)),
         "relaxations": changes,
         "advice": _advice(asking, told, changes),
@@ -231,11 +232,10 @@ def _pod_name(standing: Standing, uid: str) -> str:
 # -- nodes that take none --------------------------------------------------------------------------
 
 
-def _excluded(asking: Asking, where: _Where) -> Iterator[Excluded]:
+def _excluded(asking: Asking, where: _Where, away: Mapping[str, str]) -> Iterator[Excluded]:
     for reason, nodes in where.told.verdict(where.verdict).excluded:
         if reason != NOT_OPEN:
             yield Excluded(reason=reason, nodes=nodes, examples=_examples(asking, where, reason))
-    away = asking.away()
     for why, nodes in sorted(Counter(away.values()).items()):
         examples = tuple(sorted(node for node, its in away.items() if its == why))
         yield Excluded(reason=why, nodes=nodes, examples=examples[:MOST_EXAMPLES])
@@ -266,10 +266,10 @@ def _examples(asking: Asking, where: _Where, reason: str) -> tuple[str, ...]:
 # -- what would fit instead ------------------------------------------------------------------------
 
 
-def _relaxations(asking: Asking, told: Told) -> Iterator[Relaxation]:
-    request, reason_of = told.request, asking.away()
-    away = {
-        slot: reason_of.get(request.tree.nodes[slot], NOT_OPEN)
+def _relaxations(asking: Asking, told: Told, away: Mapping[str, str]) -> Iterator[Relaxation]:
+    request = told.request
+    slots_away = {
+        slot: away.get(request.tree.nodes[slot], NOT_OPEN)
         for slot in np.flatnonzero(~request.capacity.is_open).tolist()
     }
     found = relaxations(
@@ -278,7 +278,7 @@ def _relaxations(asking: Asking, told: Told) -> Iterator[Relaxation]:
         request.gang,
         request.attempts[-1],
         request.options,
-        Leeway(away=away, budget=MOST_SEARCHES),
+        Leeway(away=slots_away, budget=MOST_SEARCHES),
     )
     anew = _pods_anew(told)
     for each in found.found:
