@@ -66,6 +66,6 @@ def gangs(engine: Engine, standing: Standing, route_class: type[APIRoute] = APIR
                 here = await names.found(namespace, name, source)
         if here is None:
             return (await names.elsewhere(namespace, name)).gang
-        return of_follower(view(here, time.monotonic()), standing.whose())
+        return of_follower(view(here, time.monotonic(), engine.books), standing.whose())
 
     return router

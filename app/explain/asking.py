@@ -53,7 +53,7 @@ class Asking:
     """The one namespace whose pods and gangs are named; "": those of all."""
 
     def away(self) -> Mapping[str, str]:
-        """Nodes that take no pods now, by name, and why."""
+        """Nodes that take no pods now, by name, and why: a look at every node."""
         return {name: _why_away(node) for name, node in self.nodes.items() if not is_open(node)}
 
     def unlabelled(self) -> tuple[str, ...]:
@@ -78,7 +78,7 @@ def asking(
 
     `crowd`: a part of it that was copied before, in steps; None: it is copied now.
     """
-    shown = view(gang, now)
+    shown = view(gang, now, engine.books)
     pause = gang.back_off.not_before - now
     retry_seconds = pause if pause > 0 and gang.phase in PLANNABLE else None
     attempts, awaited = tuple(_attempts(gang, now)), tuple(_awaited(gang))

@@ -112,7 +112,7 @@ class Changes:
         mark = _mark(gang, now, whose)
         if known is not None and (known.number, known.mark) == (gang.number, mark):
             return None
-        shown = of_follower(view(gang, now), whose)
+        shown = of_follower(view(gang, now, self._engine.books), whose)
         self.shown[name] = Shown(key, gang.number, mark, shown, now)
         return Change(shown)
 

@@ -64,7 +64,7 @@ def listed(
     page: list[GangView] = []
     for some in pieces(first[:limit], VIEWS_A_STEP):
         page += [
-            of_follower(view(engine.gangs.by_key[key], now), whose)
+            of_follower(view(engine.gangs.by_key[key], now, engine.books), whose)
             for _, key in some
             if key in engine.gangs.by_key
         ]

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
 from app.explain.view import GangView, NeedsNodes, Pods
 from app.state.autoscaling.requests import REQUEST
+from app.state.cache.books import Books, TopologyBooks
 from app.state.gang.gang import PLANNABLE, Gang, Phase
 from app.state.gang.reasons import Reason
 
 MOST_DOMAINS = 8  # shown
+MOST_LOOKED_UP = 64  # of its pods that run: 50 us, and a page has 250 gangs
 
 
-def view(gang: Gang, now: float) -> GangView:
+def view(gang: Gang, now: float, books: Books) -> GangView:
     """One gang in a word and a sentence."""
     key, membership = gang.key, gang.membership
     is_waiting = gang.phase in PLANNABLE
@@ -29,9 +34,32 @@ def view(gang: Gang, now: float) -> GangView:
             planned=len(gang.plan.nodes.keys() & gang.members.keys()),
             bound=len(membership.bound),
         ),
-        domains=tuple(sorted(set(gang.plan.domains.values()))[:MOST_DOMAINS]),
+        domains=tuple(sorted({*gang.plan.domains.values(), *_runs_in(gang, books)})[:MOST_DOMAINS]),
         needs_nodes=_needs_nodes(gang, now) if is_waiting else None,
     )
+
+
+def _runs_in(gang: Gang, books: Books) -> Iterator[str]:
+    """The domains of its pods that run, of the narrowest level that each of them names."""
+    bound, by_level = gang.membership.bound[:MOST_LOOKED_UP], defaultdict[str, set[str]](set)
+    for member in bound:
+        if level := member.constraint.preferred or member.constraint.required:
+            by_level[level].add(member.pod.node)
+    spec = gang.membership.spec
+    if not by_level and spec is not None and spec.root.constraint.required:
+        by_level[spec.root.constraint.required] = {member.pod.node for member in bound}
+    for level, nodes in by_level.items():
+        for topology in books.topologies.values():
+            if level in topology.levels[:-1]:
+                yield from _domains(topology, level, nodes)
+                break
+
+
+def _domains(topology: TopologyBooks, level: str, nodes: Iterable[str]) -> Iterator[str]:
+    tree, depth = topology.tree, topology.levels.index(level)
+    slots = (tree.slot_of[node] for node in nodes if node in tree.slot_of)
+    for domain in {int(tree.domain_of[depth][slot]) for slot in slots}:
+        yield f"{level}={'/'.join(tree.path(depth, domain))}"
 
 
 def _needs_nodes(gang: Gang, now: float) -> NeedsNodes | None:

@@ -67,7 +67,8 @@ class GangView(View):
     """How long it has been complete and without a place; none: it is not."""
     pods: Pods
     domains: tuple[str, ...] = ()
-    """Where its planned pods are to run, such as `rack=b1/r7`."""
+    """Where its pods run, or are planned to, such as `rack=b1/r7`: of the level that they name.
+    Eight at most, and those of 64 pods that run."""
     needs_nodes: NeedsNodes | None = None
     """None: no autoscaler is asked for any."""
 

@@ -189,7 +189,7 @@ class _Run:
         """A gang that has a place; None: it has none, or has to wait first."""
         if gang.phase not in _PLACED or not gang.plan.nodes or self.engine.pools.refusal(gang.key):
             return None
-        shown = view(gang, self.now)
+        shown = view(gang, self.now, self.engine.books)
         topology = self._topology(gang)
         return Simulated(
             objects=self._objects(gang),
@@ -206,11 +206,11 @@ class _Run:
         """A gang that is complete, and waits."""
         if gang.phase not in PLANNABLE:
             return None
-        return self._told(gang, view(gang, self.now), explained=True)
+        return self._told(gang, view(gang, self.now, self.engine.books), explained=True)
 
     def _gathering(self, gang: Gang) -> Simulated:
         why = self.engine.pools.refusal(gang.key)
-        shown = view(gang, self.now)
+        shown = view(gang, self.now, self.engine.books)
         if why:
             shown = shown.model_copy(update={"message": f"gang {gang.key} has to wait: {why}"})
         return self._told(gang, shown, explained=not why)

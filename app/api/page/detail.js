@@ -92,7 +92,7 @@ async function ofGang({ namespace, name, source }) {
     element("p", {}, phaseOf(gang), element("span", { class: "quiet" },
       ` ${gang.source} · priority ${gang.priority} · ${plural(pods.declared ?? pods.there, "pod")}: ${pods.there} there, ${pods.planned} planned, ${pods.bound} bound`)),
     ...explained(explanation),
-    gang.domains.length ? element("dl", { class: "facts" }, fact("Planned in", gang.domains.map(place))) : "",
+    pods.planned && gang.domains.length ? element("dl", { class: "facts" }, fact("Planned in", gang.domains.map(place))) : "",
   ];
 }
 

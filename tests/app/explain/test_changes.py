@@ -48,7 +48,7 @@ def test_a_change_of_phase_reason_message_or_pods_is_shown_as_it_is_now() -> Non
     def check() -> None:
         told = {each.gang.name: each.gang for each in all_changes(found, world)}
         for gang in world.engine.gangs.by_key.values():
-            now = view(gang, world.now)
+            now = view(gang, world.now, world.engine.books)
             what = now.phase, now.reason, now.message, now.pods.there, now.pods.bound
             assert (gang.key.name in told) == (seen.get(gang.key.name) != what), now
             assert told.get(gang.key.name, now) == now
@@ -140,7 +140,7 @@ def test_a_gang_shown_later_says_how_long_it_waits_by_then() -> None:
     found = Changes(world.engine)
     all_changes(found, world)
     (shown,) = found.shown.values()
-    now = view(world.gang("large"), world.now + 30.0)
+    now = view(world.gang("large"), world.now + 30.0, world.engine.books)
     assert shown.as_of(world.now + 30.0).waiting_seconds == pytest.approx(now.waiting_seconds)
 
 

@@ -172,7 +172,9 @@ def test_no_step_looks_at_more_gangs_than_a_step_may(monkeypatch) -> None:
     assert 0 < most <= 4
     asked: list[str] = []
     monkeypatch.setattr(finding, "reason_of", lambda gang, _: asked.append(gang) or Reason.QUEUED)
-    monkeypatch.setattr(finding, "view", lambda gang, now: asked.append(gang) or view(gang, now))
+    monkeypatch.setattr(
+        finding, "view", lambda gang, *more: asked.append(gang) or view(gang, *more)
+    )
     pages, of_each_step = [], []
     for page in finding.listed(world.engine, world.now, reason=Reason.QUEUED, limit=10):
         pages.append(page)

@@ -12,7 +12,7 @@ from app.kube.core.objects import PodRecord
 from app.state.gang.reasons import Reason
 from tests.app.state.histories.test_narrowed import narrowed_to
 from tests.app.state.world import World, four_racks
-from tests.records import RACK, REQUIRED, group, pod
+from tests.records import BLOCK, PREFERRED, RACK, REQUIRED, group, node, pod
 
 change = msgspec.structs.replace
 
@@ -23,7 +23,7 @@ def gang_of(name: str, pods: int, total: int | None = None, **more: object) -> l
 
 
 def reason(world: World, name: str = "g") -> Reason:
-    shown = view(world.gang(name), world.now)
+    shown = view(world.gang(name), world.now, world.engine.books)
     assert f"default/{name}" in shown.message
     return shown.reason
 
@@ -110,14 +110,59 @@ def test_how_far_its_pods_are_is_counted() -> None:
     world = World(four_racks())
     world.put(*gang_of("g", 3))
     world.tick()
-    shown = view(world.gang(), world.now)
+    shown = view(world.gang(), world.now, world.engine.books)
     assert shown.pods.model_dump() == {"declared": 3, "there": 3, "planned": 3, "bound": 0}
     assert shown.domains == (f"{RACK}=b0/r0",)
     assert shown.waiting_seconds is None
+
+
+def on(world: World, name: str, constraint: dict[str, str], *nodes: str) -> tuple[str, ...]:
+    """The domains of a gang that runs on these nodes."""
+    said = group(name, len(nodes), **constraint)
+    world.put(*[pod(f"{name}{at}", annotations=said, on=node, phase="Running")
+                for at, node in enumerate(nodes)])  # fmt: skip
+    world.tick()
+    shown = view(world.gang(name), world.now, world.engine.books)
+    assert (shown.phase, shown.pods.bound) == ("running", len(nodes))
+    return shown.domains
+
+
+def test_where_a_gang_runs_is_named_as_where_it_was_planned() -> None:
+    world = World(four_racks())
+    pods = gang_of("g", 3)
+    world.put(*pods)
+    world.tick()
+    planned = view(world.gang(), world.now, world.engine.books).domains
+    assert len(world.schedule(*pods)) == 3
+    world.tick()
+    shown = view(world.gang(), world.now, world.engine.books)
+    assert (shown.phase, shown.domains) == ("running", planned)
+
+
+def test_of_a_preferred_level_all_domains_that_it_runs_in_are_named() -> None:
+    world = World(four_racks())
+    racks = on(world, "g", {PREFERRED: RACK}, "n00", "n01", "n20")
+    assert racks == (f"{RACK}=b0/r0", f"{RACK}=b1/r2")
+    assert on(world, "h", {REQUIRED: BLOCK}, "n10", "n02") == (f"{BLOCK}=b0",)
+
+
+def test_where_a_gang_runs_is_not_told_of_what_it_does_not_name_or_nodes_without_a_label() -> None:
+    world = World([*four_racks(), node("loose")])
+    assert on(world, "free", {}, "n00") == ()
+    assert on(world, "lost", {REQUIRED: RACK}, "loose", "gone") == ()
+    assert on(world, "odd", {REQUIRED: "no/level"}, "n00") == ()
+
+
+def test_of_many_domains_eight_are_named() -> None:
+    world = World([node(f"b0/r{at:02}/n{at}") for at in range(12)])
+    nodes = [f"n{at}" for at in range(12)]
+    assert on(world, "g", {PREFERRED: RACK}, *nodes) == tuple(
+        f"{RACK}=b0/r{at:02}" for at in range(8)
+    )
 
 
 def test_a_gang_that_waits_says_since_when() -> None:
     world = World(four_racks())
     too_large(world)
     world.tick(7.0)
-    assert view(world.gang(), world.now).waiting_seconds == pytest.approx(7.0)
+    assert view(world.gang(), world.now, world.engine.books).waiting_seconds == pytest.approx(7.0)

@@ -65,16 +65,16 @@ def created(
     for _ in range(4):
         engine.tick(now)
     gangs = [gang for key, gang in engine.gangs.by_key.items() if key not in known]
-    found = {f"{each.key.source}/{each.key.name}": _happened(each, now) for each in gangs}
+    found = {f"{each.key.source}/{each.key.name}": _happened(engine, each, now) for each in gangs}
     engine.tick(now + engine.settings.gather_seconds + 1.0)
     for each in gangs:
         if each.phase is Phase.GATHERING:  # what is missing is said after a while
-            found[f"{each.key.source}/{each.key.name}"] = _happened(each, now)
+            found[f"{each.key.source}/{each.key.name}"] = _happened(engine, each, now)
     return found, refused
 
 
-def _happened(gang: Gang, now: float) -> Fate:
-    shown = view(gang, now)
+def _happened(engine: Engine, gang: Gang, now: float) -> Fate:
+    shown = view(gang, now, engine.books)
     if gang.phase is Phase.PLACED:
         nodes = tuple(
             gang.plan.nodes[each.pod.uid]
