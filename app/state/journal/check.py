@@ -21,12 +21,13 @@ from typing import Literal
 from app.dialects import corral
 from app.dialects.nvlink import level_value
 from app.dialects.registry import DIALECTS, Dialects
-from app.dialects.spec import GangKey, GangSpec, GroupSpec, LeafSpec
+from app.dialects.spec import GangKey, GangSpec, GroupSpec, LeafSpec, Within
 from app.kube.core.objects import Amounts, NodeRecord, ObjectRecord, PodRecord
 from app.kube.watch.events import Applied, Event, Listed
 from app.state.effects import BindFailed
 from app.state.journal.belonging import Belonging, least_pods, parts_of
 from app.state.journal.lines import ARGS, LINE, In, decoded, decoders_of, event_of, settings_of
+from app.state.journal.tiers import TieredDomains
 from app.state.settings import EngineSettings
 from topology.model.levels import NODE_LEVEL
 from topology.model.request import Slice
@@ -74,6 +75,8 @@ class _Asked:
     """The line."""
     allocatable: Amounts
     labels: Mapping[str, str]
+    around: frozenset[str] = frozenset()
+    """The domains of objects that the node was in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +126,9 @@ class _Judge:
     """By uid: the labels of its node, as they were when it came there."""
     levels: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """By uid of an object: the levels of a topology."""
+    tiered: TieredDomains = field(default_factory=TieredDomains)
+    around: dict[str, frozenset[str]] = field(default_factory=dict)
+    """By uid: the domains of objects that its node was in when it came there."""
     starts: dict[GangKey, _Start] = field(default_factory=dict)
     succeeded: Counter[GangKey] = field(default_factory=Counter)
     """Pods that have succeeded and are gone."""
@@ -140,6 +146,8 @@ class _Judge:
             elif event.kind == "Pod":
                 for uid in [uid for uid in self.records if uid not in listed]:
                     self._lose_pod(uid)
+            else:
+                self.tiered.keep(event.kind, listed)
             # Claims first: what a pod is found to be on counts for its gang.
             self.belonging.hear(event)
             for record in event.records:
@@ -156,6 +164,8 @@ class _Judge:
             self.nodes.pop(record.name, None)
             for uid in self.on.get(record.name, ()):
                 self._excuse(uid)
+        elif isinstance(record, ObjectRecord):
+            self.tiered.drop(record.uid)
         self.belonging.hear(event)
 
     def _see(self, record: object) -> None:
@@ -167,7 +177,9 @@ class _Judge:
                 for uid in self.on.get(record.name, ()):
                     self._excuse(uid)
         elif isinstance(record, ObjectRecord):
-            for spec in self.belonging.dialects.topologies(record):
+            specs = self.belonging.dialects.topologies(record)
+            self.tiered.put(record, [each.domain for each in specs if each.domain is not None])
+            for spec in specs:
                 if spec.domain is None:
                     self.levels[f"{record.uid}/{spec.name}"] = tuple(spec.levels)
 
@@ -200,6 +212,7 @@ class _Judge:
         self.on.setdefault(node, {})[uid] = self.line
         if node in self.nodes:
             self.path_at[uid] = self.nodes[node].labels
+            self.around[uid] = self.tiered.around(self.nodes[node])
 
     def _leave(self, uid: str) -> None:
         node = self.place_of.pop(uid, None)
@@ -213,7 +226,9 @@ class _Judge:
         if claim is not None and record is not None and record.phase == "Succeeded":
             self.succeeded[claim.gang] += 1
         self._leave(uid)
-        for of_pod in (self.asked, self.nodes_asked, self.early, self.bound, self.path_at):
+        for of_pod in (
+            self.asked, self.nodes_asked, self.early, self.bound, self.path_at, self.around
+        ):  # fmt: skip
             of_pod.pop(uid, None)
 
     def _excuse(self, uid: str) -> None:
@@ -227,7 +242,8 @@ class _Judge:
         """kube-scheduler asks at /bind."""
         there = self.nodes.get(node)
         allocatable, labels = (there.allocatable, there.labels) if there else ((), {})
-        self.asked[uid] = _Asked(node, self.line, allocatable, labels)
+        around = self.tiered.around(there) if there else frozenset()
+        self.asked[uid] = _Asked(node, self.line, allocatable, labels, around)
         self.nodes_asked.setdefault(uid, set()).add(node)
 
     def fail(self, uid: str) -> None:
@@ -266,7 +282,7 @@ class _Judge:
             self.early.pop(uid, None)
         self._come(uid, node)
         if asked.labels and asked.node == node:
-            self.path_at[uid] = asked.labels
+            self.path_at[uid], self.around[uid] = asked.labels, asked.around
         if claim is not None and is_member:
             self._judge_capacity(pod, asked)
             self._judge_domains(claim.gang, {uid})
@@ -346,21 +362,26 @@ class _Judge:
         for each in live:
             by_leaf.setdefault(self.belonging.claims[each.uid].leaf, []).append(each.uid)
         together: dict[tuple[int, str, str], list[str]] = {}
+        tiered: dict[tuple[int, str], tuple[Within, list[str]]] = {}
         for leaf, parts in parts_of(spec, by_leaf).items():
             groups = [part for part in parts if isinstance(part, GroupSpec)]
-            if any(part.within is not None for part in groups):
-                self.found.unjudged["groups in tiers of HyperNodes"] += 1
             declared = next((part for part in parts if isinstance(part, LeafSpec)), None)
             for uid in by_leaf[leaf]:
                 for part in groups:
                     if level := part.constraint.required:
                         together.setdefault((id(part), part.name, level), []).append(uid)
+                    if part.within is not None and not part.within.is_soft:
+                        its = tiered.setdefault((id(part), part.name), (part.within, []))
+                        its[1].append(uid)
                 name, level = self._of_leaf(uid, declared)
                 if level:
                     together.setdefault((0, name, level), []).append(uid)
         for (_, name, level), uids in together.items():
             if not chosen or chosen & set(uids):
                 self._judge_together(key, name, level, uids)
+        for (_, name), (within, uids) in tiered.items():
+            if not chosen or chosen & set(uids):
+                self._judge_tier(key, name, within, uids)
         start = self.starts.get(key)
         if start is not None and not start.is_excused:
             self._judge_slices(key, spec, self.belonging.live(key))
@@ -428,6 +449,31 @@ class _Judge:
             where = ", ".join(sorted("/".join(each) for each in domains))
             part = f"{name}: " if name and not name.startswith("(") else ""
             self._break_gang("in its domains", key, f"{part}one {level} is required: {where}")
+
+    def _judge_tier(self, key: GangKey, name: str, within: Within, uids: list[str]) -> None:
+        try:
+            tier = self.tiered.widest(within)
+        except KeyError:
+            self.found.unjudged["groups in a tier that no domain has"] += 1
+            return
+        if tier is None:
+            return
+        for uid in uids:
+            there = self.nodes.get(self.place_of[uid])
+            if there is not None and self.tiered.around(there) != self.around.get(uid):
+                self.found.unjudged["gangs of which a node has moved to another domain"] += 1
+                return
+        self.found.domains += 1
+        around = {uid: self.around.get(uid, frozenset()) for uid in uids}
+        before = [its for uid, its in around.items() if uid not in self.bound]
+        if self.tiered.are_together([*around.values()], tier):
+            return
+        # Others may have put them apart before; Corral has to follow none of these.
+        if not before or self.tiered.are_together(before, tier):
+            part = f"{name}: " if name and not name.startswith("(") else ""
+            where = ", ".join(sorted({self.place_of[uid] for uid in uids}))
+            said = f"one domain of at most tier {tier} is required, and none has {where}"
+            self._break_gang("in its domains", key, f"{part}{said}")
 
     def _path(self, uid: str, level: str, labels: Mapping[str, str]) -> tuple[str, ...] | None:
         """The domain of the node that a pod is on, by these labels of it."""
