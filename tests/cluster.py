@@ -16,6 +16,7 @@ import ssl
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -138,8 +139,10 @@ class Refused(Exception):
 
 
 class Cluster:
-    """One connection pool to one API server, as one user.
+    """One API server, as one user; any thread may ask it.
 
+    Threads share no connection pool: in httpcore 1.0 one thread may find a connection readable, and
+    close it, that another has just taken and gets its answer on ("Bad file descriptor").
     Every call raises `Refused` for an answer that is not 2xx, and httpx's own errors where there
     is no answer.
     """
@@ -149,14 +152,10 @@ class Cluster:
     ) -> None:
         self.url = url.rstrip("/")
         self._connections = connections
-        self._client = httpx.Client(
-            base_url=self.url,
-            headers={"Authorization": f"Bearer {token}"} if token else {},
-            verify=ssl.create_default_context(cafile=ca) if ca else True,
-            limits=httpx.Limits(max_connections=connections),
-            timeout=httpx.Timeout(30.0),
-            trust_env=False,  # a proxy of this machine has no business between us and loopback
-        )
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._verify = ssl.create_default_context(cafile=ca) if ca else True
+        self._clients: list[httpx.Client] = []
+        self._idle: list[httpx.Client] = []
 
     def __enter__(self) -> Self:
         return self
@@ -170,7 +169,27 @@ class Cluster:
         self.close()
 
     def close(self) -> None:
-        self._client.close()
+        for client in self._clients:
+            client.close()
+
+    @contextmanager
+    def _client(self) -> Iterator[httpx.Client]:
+        """A client that no other thread has meanwhile."""
+        try:
+            client = self._idle.pop()
+        except IndexError:
+            client = httpx.Client(
+                base_url=self.url,
+                headers=self._headers,
+                verify=self._verify,
+                timeout=httpx.Timeout(30.0),
+                trust_env=False,  # a proxy of this machine has no business between us and loopback
+            )
+            self._clients.append(client)
+        try:
+            yield client
+        finally:
+            self._idle.append(client)
 
     def request(
         self,
@@ -182,13 +201,14 @@ class Cluster:
         params: Mapping[str, str | int] | None = None,
     ) -> httpx.Response:
         """The answer to one request; raises `Refused` when it is not a success."""
-        answer = self._client.request(
-            method,
-            path,
-            content=None if body is None else json.dumps(body),
-            headers={} if body is None else {"Content-Type": content_type},
-            params=params,
-        )
+        with self._client() as client:
+            answer = client.request(
+                method,
+                path,
+                content=None if body is None else json.dumps(body),
+                headers={} if body is None else {"Content-Type": content_type},
+                params=params,
+            )
         if not answer.is_success:
             raise _refused(answer)
         return answer
@@ -293,9 +313,12 @@ class Cluster:
         """Watch events as they come, for at most that long; then simply no more."""
         deadline = time.monotonic() + seconds
         query = {"watch": "true", "timeoutSeconds": max(1, round(seconds)), **params}
-        with self._client.stream(
-            "GET", collection(kind, namespace), params=query, timeout=seconds
-        ) as answer:
+        with (
+            self._client() as client,
+            client.stream(
+                "GET", collection(kind, namespace), params=query, timeout=seconds
+            ) as answer,
+        ):
             if not answer.is_success:
                 answer.read()
                 raise _refused(answer)
