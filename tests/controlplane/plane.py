@@ -199,14 +199,18 @@ class ControlPlane:
         }
         shipped = admin.get("ClusterRole", role)
         assert shipped, f"there is no ClusterRole {role}"
+        rule, client = shipped["rules"][0], self.cluster(user)
+        has_it_anyway = may(client, rule)
         admin.create(binding)
         try:
-            rule = shipped["rules"][0]
-            client = self.cluster(user)
             admin.wait(lambda: may(client, rule), START_SECONDS, f"the right {role}")
             yield
         finally:
             admin.delete("ClusterRoleBinding", f"{role}-{user}")
+            # The API server hears of it a moment later: the next test may be about its absence.
+            admin.wait(
+                lambda: has_it_anyway or not may(client, rule), START_SECONDS, f"the end of {role}"
+            )
 
     def nodes(self, nodes: Iterable[Object]) -> Objects:
         """The nodes as stored, each with the status it came with."""
