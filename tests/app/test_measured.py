@@ -10,7 +10,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from app.errors import SettingsError
 from app.main import build
 from tests.app.test_main import NODES, Plane, member, running, settings_for
-from tests.cluster import GPU, RACK, pod
+from tests.cluster import GPU, HOSTNAME, RACK, grid, pod
 
 pytestmark = pytest.mark.slow
 
@@ -52,6 +52,7 @@ async def test_a_gang_that_starts_moves_the_metrics_of_starts(tmp_path):
         after = await started_gangs(plane, 1)
         assert after["corral_gang_decision_seconds_count"] == 1
         assert after["corral_gang_plans_total"] == 1
+        assert after["corral_bind_seconds_count"] == 2
         assert after["corral_watch_lag_seconds_count"] == 2
         assert after["corral_watch_awaited_seconds"] == 0
         assert after['corral_watch_silent_seconds{kind="Pod"}'] < 5
@@ -69,6 +70,38 @@ async def test_a_gang_that_waits_is_counted_by_the_word_for_it(tmp_path):
         found = await metrics_with(plane, waits, 1)
         assert found[waits] == 1
         assert found['corral_gangs_waiting{reason="Quota"}'] == 0
+
+
+async def test_places_for_pods_that_are_not_there_move_the_share_of_their_namespace(tmp_path):
+    """One pod of a gang of four that starts early: three places of the 32 that it may hold."""
+    async with running(tmp_path) as plane:
+        share = "corral_absent_pods_most_used_ratio"
+        assert (await metrics(plane))[share] == 0
+        first = member(0, of=4, gpus=1)
+        first["metadata"]["annotations"] |= {"kueue.x-k8s.io/pod-group-fast-admission": "true"}
+        await plane.create(first)
+        found = await metrics_with(plane, "corral_absent_pods", 3)
+        assert found["corral_absent_pods"] == 3
+        assert found[share] >= 3 / 32
+
+
+async def test_a_node_that_comes_while_a_gang_asks_for_some_is_counted_as_kept(tmp_path):
+    async with running(tmp_path, needs_nodes="busy", needs_nodes_seconds=0.01) as plane:
+        for rank in range(4):  # of a rack of two nodes
+            await plane.create(member(rank, of=4, gang="large"))
+        await metrics_with(plane, "corral_needs_nodes_pods", 4)
+        (first, *_) = grid(racks=1, nodes=1, gpus=8)
+        first["metadata"]["name"] = first["metadata"]["labels"][HOSTNAME] = "new"
+        await plane.create(first)
+        found = await metrics_with(plane, "corral_new_nodes_kept", 1)
+        assert found["corral_new_nodes_kept"] == 1
+
+
+async def test_a_look_at_the_books_is_timed(tmp_path):
+    async with running(tmp_path, audit_seconds=0.2) as plane:
+        found = await metrics_with(plane, "corral_audit_seconds", 1e-9)
+        assert found["corral_audit_seconds"] < 10
+        assert found["corral_audit_differences_total"] == 0
 
 
 async def test_the_room_of_named_shapes_is_told_by_level(tmp_path):
