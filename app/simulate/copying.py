@@ -18,7 +18,6 @@ from app.explain.asking import held_for
 from app.kube.core.objects import Amounts, NodeRecord, ObjectRecord
 from app.kube.core.turns import turn
 from app.kube.watch.events import Kind, Listed
-from app.state.cache.books import is_open
 from app.state.cache.node_refusals import Shaped
 from app.state.engine import Engine
 from app.state.fairness.run_times import Runs
@@ -101,15 +100,6 @@ class Copy:
             engine.run_times.remembered(),
             now,
         )
-
-    @property
-    def away(self) -> Mapping[str, str]:
-        """Nodes that take no pods now, by name, and why."""
-        return {
-            name: "cordoned" if node.is_unschedulable else "not ready"
-            for name, node in self.nodes.items()
-            if not is_open(node)
-        }
 
     def engine(self) -> Engine:
         """An engine on these books that knows no gang yet."""
