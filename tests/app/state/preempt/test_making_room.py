@@ -522,6 +522,32 @@ def test_what_is_asked_is_answered_on_a_copy():
     assert names(question.answer()) == ["gang default/a"]
 
 
+def test_of_a_gang_that_has_changed_before_its_question_is_fetched_nothing_is_searched():
+    world = asking(*train())
+    steps = world.engine.making_room.request(world.gang("T").key)
+    assert next(steps) is None  # the copy has begun
+    world.put(*[replace(each, priority=500) for each in train()])
+    world.tick()
+    assert [each for each in steps if each is not None] == []
+
+
+def test_a_question_is_about_the_cluster_as_it_is_when_its_last_step_is_made():
+    world = asking(*train())
+    steps = world.engine.making_room.request(world.gang("T").key)
+    next(steps)
+    world.delete(*[each for each in world.pods.values() if each.name.startswith("a")])
+    *_, question = steps
+    answer = question.answer()
+    assert (answer.is_found, answer.pods) == (True, 0)
+
+
+def test_a_question_is_fetched_once():
+    world = asking(*train())
+    key = world.gang("T").key
+    assert question_of(world.engine, key) is not None
+    assert question_of(world.engine, key) is None
+
+
 def test_a_gang_that_was_made_anew_while_its_question_was_answered_hears_nothing():
     world = asking(*train())
     (asked,) = world.told(SeekRoom)
