@@ -75,12 +75,13 @@ class Felt:
     beside: float
     held: int
     memory: float
+    most_held: int = MOST_HELD
 
     @property
     def is_within_bounds(self) -> bool:
         return (
             self.beside <= self.alone + DELAY_SECONDS
-            and self.held <= MOST_HELD
+            and self.held <= self.most_held
             and self.memory <= MEMORY_MIB
         )
 
