@@ -85,6 +85,8 @@ class Branch:
         self._places = dict.fromkeys(ones, math.inf)  # more pods of the gang with each, at most
         self._lacks = 1.0  # so many places, and so many more of `_places` have to go
         self._least: dict[int, _Least] = {}  # of what goes with some of those from here on
+        self._each: tuple[list[float], list[bool], list[int], list[int]] = ([], [], [], [])
+        # ^ what `_least` is of, in the order of `_ones`: places, in no gang, pods, work
         self.best: list[int] | None = None
         self.best_loss = best_loss
         self.is_enough = True
@@ -107,19 +109,25 @@ class Branch:
             self._ones = [one for one in self._ones if one in useful]
         self._begin_greedily()
         if self.is_enough:
+            losses = [self._losses[one] for one in self._ones]
+            self._each = (
+                [self._places[one] for one in self._ones],
+                [not loss.gangs for loss in losses],
+                [loss.pods for loss in losses],
+                [loss.lost_work for loss in losses],
+            )
             self._walk(0, NOTHING, self._lacks)
         return self.best
 
     def _least_from(self, at: int) -> _Least:
         known = self._least.get(at)
         if known is None:
-            rest = self._ones[at:]
-            losses = [self._losses[one] for one in rest]
+            places, alone, pods, work = self._each
             known = self._least[at] = _Least(
-                list(accumulate(sorted([self._places[one] for one in rest], reverse=True))),
-                sum([not loss.gangs for loss in losses]),
-                list(accumulate(sorted([loss.pods for loss in losses]), initial=0)),
-                list(accumulate(sorted([loss.lost_work for loss in losses]), initial=0)),
+                list(accumulate(sorted(places[at:], reverse=True))),
+                sum(alone[at:]),
+                list(accumulate(sorted(pods[at:]), initial=0)),
+                list(accumulate(sorted(work[at:]), initial=0)),
             )
         return known
 

@@ -31,7 +31,8 @@ from topology.victims.victim import NOTHING, Loss, NoVictims, Victim, Victims, l
 VISITS = 9_000  # of one call: nodes whose books change; a search counts for a hundred and more
 SPARED = 4  # times as many visits until it is not tried any more who may stay after all
 MOST_ONES = 64  # victims of one domain that are tried against each other; of more, the cheapest
-MOST_ALIKE = 8  # domains that are tried where only less work could be lost than in the best
+MOST_ALIKE = 8  # domains that are tried where only less work could be lost than in the best …
+ALIKE_SHARE = 3  # … until one part in so many of the visits is used up
 
 _NO_OPTIONS = Options()
 
@@ -127,7 +128,10 @@ class _Choice:
                     break  # and no later one could be less, or in more than work
                 if not prospect.bound < best_loss:
                     continue
-                alike += prospect.bound[:3] == best_loss[:3]
+                if prospect.bound[:3] == best_loss[:3]:
+                    if self._problem.visits * ALIKE_SHARE >= self._most_visits:
+                        break
+                    alike += 1
             if self._is_over():
                 self._is_cut_short = True
                 break
@@ -144,6 +148,8 @@ class _Choice:
     ) -> tuple[Rows | None, Loss | None, bool]:
         """The least set in one domain, what goes with it, and whether that is proven."""
         most = MOST_ONES
+        while not prospect.bound.gangs and most < prospect.bound.pods:
+            most *= 4  # at once: so many pods in no gang, and that is what goes at least
         while True:
             ones = prospect.ones[:most]
             branch = Branch(

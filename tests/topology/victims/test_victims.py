@@ -259,6 +259,30 @@ def test_where_the_visits_end_the_answer_is_enough_and_says_that_it_is_not_prove
     assert answer.visits < 2_000
 
 
+@pytest.mark.parametrize(("visits", "racks"), [(100_000, "7"), (3_000, "123456")])
+def test_less_work_alone_is_looked_for_with_a_third_of_the_visits(visits: int, racks: str) -> None:
+    cluster = Cluster(*[60] * 8)
+    for rack in range(8):
+        for at in range(60):
+            cluster.runs(f"p{rack}-{at}", f"n{rack}{at}", lost_work=8 - rack)
+    answer = cluster.asked(50, visits=visits)
+    assert len(who(answer)) == 50
+    assert isinstance(answer, Victims)
+    (rack,) = {key[1] for key in answer.keys}
+    assert rack in racks, "each rack is better than the one before"
+    assert answer.is_proven, "in all that counts before work"
+    assert visits == 100_000 or answer.visits < visits / 2
+
+
+def test_pods_that_are_more_than_are_tried_at_first_go_before_a_gang() -> None:
+    cluster = Cluster(100)
+    for at in range(88):
+        cluster.runs(f"p{at}", f"n0{at}")
+    for at in range(88, 100, 4):
+        cluster.runs(f"gang{at}", *(f"n0{at + each}" for each in range(4)))
+    assert {key[0] for key in who(cluster.asked(88))} == {"p"}
+
+
 def test_the_same_table_answers_other_gangs() -> None:
     cluster = Cluster(2, 2)
     cluster.runs("small", "n00")
