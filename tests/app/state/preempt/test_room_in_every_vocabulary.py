@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from app.kube.core.objects import ObjectRecord, PodRecord
 from tests.app.dialects.grove import objects as grove
 from tests.app.dialects.kai import objects as kai
+from tests.app.dialects.native import composites
 from tests.app.dialects.native import objects as native
 from tests.app.state.preempt.test_making_room import runs
 from tests.app.state.preempt.test_room_plans import Evicting, placed
@@ -56,6 +57,29 @@ class Kai(Vocabulary):
         return [kai.member(f"{name}{at}", of=name, gpus=1) for at in range(2)]
 
 
+class Composite(Native):
+    """A group for each of the two pods, and both groups in one rack."""
+
+    def made(self, name: str) -> Iterable[ObjectRecord]:
+        yield composites.composite(name, 2, key=RACK)
+        for at in range(2):
+            yield composites.inner(f"{name}-{at}", 1, name)
+
+    def pods(self, name: str) -> list[PodRecord]:
+        return [native.member(f"{name}{at}", f"{name}-{at}", gpus=1) for at in range(2)]
+
+
+class KaiTree(Kai):
+    """A sub-group for each of the two pods."""
+
+    def made(self, name: str) -> Iterable[ObjectRecord]:
+        parts = [kai.sub_group(f"part{at}", 1) for at in range(2)]
+        yield kai.group(name, None, *parts, on=kai.within(RACK))
+
+    def pods(self, name: str) -> list[PodRecord]:
+        return [kai.member(f"{name}{at}", f"part{at}", of=name, gpus=1) for at in range(2)]
+
+
 class Grove(Vocabulary):
     def made(self, name: str) -> Iterable[ObjectRecord]:
         yield grove.gang(name, grove.pod_group("w", 2), on=grove.within(RACK))
@@ -67,6 +91,8 @@ class Grove(Vocabulary):
 VOCABULARIES = {
     "kueue": Vocabulary(),
     "native": Native(settings=(("native_pod_groups", "on"),)),
+    "composite": Composite(settings=(("native_pod_groups", "on"),)),
+    "kai_tree": KaiTree((kai.topology_record("net", BLOCK, RACK),)),
     "kai": Kai((kai.topology_record("net", BLOCK, RACK),)),
     "grove": Grove((grove.topology_record("grove-topology", BLOCK, RACK),)),
 }
