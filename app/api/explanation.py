@@ -55,7 +55,9 @@ def explanations(
                 if here is None:
                     return await names.elsewhere(namespace, name)
                 if whose:
-                    return unsearched(of_follower(view(here, time.monotonic(), engine.books), whose))
+                    return unsearched(
+                        of_follower(view(here, time.monotonic(), engine.books), whose)
+                    )
                 asked = asking(engine, here, time.monotonic(), names_in, crowd)
                 return await aside.run(partial(answer, asked))
 
