@@ -156,8 +156,9 @@ class Reports:
         self.statuses.note(key)
 
     def forget(self, key: GangKey) -> None:
-        """Forget a gang that has no pods any more."""
+        """Forget a gang that has no pods any more; its objects may still tell of them."""
         self._gathering.pop(key, None)
+        self.statuses.note(key)
 
     def roll_call(self, gang: Gang) -> None:
         """Report what the last roll call found wrong."""

@@ -326,6 +326,22 @@ def test_it_is_completed_when_all_its_pods_have_succeeded():
     assert (last_status(world)["running"], last_status(world)["succeeded"]) == (0, 2)
 
 
+def test_pods_that_have_failed_and_are_gone_are_counted_no_more():
+    world = world_of(group(2, name="train-u1"), jobs=[job("corral")], scheduler_name="corral")
+    its = [msgspec.structs.replace(each, annotations={GROUP_NAME: "train-u1"}) for each in pods(2)]
+    assert len(placed(world, *its)) == 2
+    for each in its:
+        world.put(msgspec.structs.replace(world.pods[each.uid], phase="Failed"))
+    world.tick()
+    assert last_status(world)["failed"] == 2
+    failed = group(2, name="train-u1", version="2")
+    world.put(msgspec.structs.replace(failed, phase="Inqueue", counted=(0, 0, 2)))
+    for each in its:
+        world.delete(world.pods[each.uid])
+    world.tick()
+    assert last_status(world)["failed"] == 0
+
+
 def test_a_status_is_sent_until_it_shows():
     world = world_of(group(2, name="train-u1"), jobs=[job("corral")])
     sent = len(statuses(world))
