@@ -47,6 +47,8 @@ class AtRest:
             if not pods or all(pod.is_finished for pod in pods):
                 continue
             self.hits.hit("W PodGang at rest")
+            if any(pod.is_terminating for pod in pods):
+                continue  # one of a higher priority is just making room: it is not at rest
             bound = [pod for pod in pods if pod.node and is_live(pod)]
             phase = "Pending"
             if bound:
