@@ -898,7 +898,7 @@ PLANTED = (
         "app.state.report.reports.Reports.knows_verdict",
         Change(
             "expression",
-            "gang.reporting.reason is not Reason.SEARCHING",
+            "not gang.reporting.is_pending",
             becomes="True",
         ),
         "a gang is searching for ever though one like it has heard that it fits nowhere",

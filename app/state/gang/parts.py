@@ -260,6 +260,11 @@ class Reporting:
         """Whether the gang has a verdict, which says that it does not fit."""
         return self.sentence_at is not None and self.reason is Reason.DOES_NOT_FIT
 
+    @property
+    def is_pending(self) -> bool:
+        """Whether the gang's verdict is that a search for it goes on, mostly for a moment."""
+        return self.sentence_at is not None and self.reason is Reason.SEARCHING
+
 
 Version = tuple[int, int, int, bool]  # of a gang; see `Gang.version`
 

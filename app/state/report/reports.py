@@ -44,7 +44,7 @@ from app.state.settings import EngineSettings
 
 SENTENCE_SECONDS = 60.0  # how long a verdict's numbers stand before they are updated
 EVICT_AGAIN_SECONDS = 60.0  # a disruption budget may allow later what it refuses now
-SETTLE_SECONDS = 1.0  # before a verdict on a gang that runs is reported
+SETTLE_SECONDS = 1.0  # before a verdict on a gang that runs, or is searched for, is reported
 MOST_REPEATED_PER_TICK = 1  # lost writes: 10 a second; two events a second are written
 
 EVICTED = "GangEvicted"
@@ -322,7 +322,7 @@ class Reports:
         """Whether the gang's sentence is a verdict whose numbers are recent enough."""
         return (
             gang.reporting.sentence_at is not None
-            and gang.reporting.reason is not Reason.SEARCHING
+            and not gang.reporting.is_pending
             and now < gang.reporting.sentence_at + SENTENCE_SECONDS
         )
 
@@ -344,7 +344,8 @@ class Reports:
             self.requeues.note_sentence(gang, gang.membership.unbound, gang.reporting.sentence)
             gang.reporting.verdict = kind
             self.decisions.note(gang.key, "no-place", now, gang.reporting.sentence)
-            due = now + (SETTLE_SECONDS if gang.membership.bound else 0.0)
+            may_change = gang.membership.bound or verdict.is_pending
+            due = now + (SETTLE_SECONDS if may_change else 0.0)
             reason = "GangMistaken" if verdict.is_mistake else NOT_PLACED
             self._verdicts[gang.key] = (due, reason)
         self._report_verdict(gang, now)

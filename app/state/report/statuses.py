@@ -119,11 +119,12 @@ class Statuses:
         if spec is None:
             return ()
         ended = Counter(each.pod.phase for each in gang.members.values() if each.pod.is_finished)
+        says_why = gang.phase in _WAITS and not gang.reporting.is_pending
         view = GangView(
             gang.phase.value,
             gang.membership.members_live,
             len(gang.membership.bound),
-            gang.reporting.sentence if gang.phase in _WAITS else "",
+            gang.reporting.sentence if says_why else "",
             ended["Succeeded"],
             ended["Failed"],
             is_scheduled=_is_scheduled(gang.membership, spec, ended["Succeeded"]),

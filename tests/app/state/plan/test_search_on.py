@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 from msgspec.structs import replace
 
 from app.explain.gangs import reason_of
-from app.state.effects import SeekPlace
+from app.state.effects import EmitEvent, SeekPlace
 from app.state.gang.gang import Phase
 from app.state.gang.reasons import Reason
 from app.state.journal.record import Recorder
 from app.state.journal.replay import replay
+from app.state.plan.long_search import LongSearch
 from app.state.plan.search_on import LOST_SECONDS, MOST_IN_VAIN
 from tests.app.state.world import World
 from tests.records import RACK, group, node, pod
@@ -85,6 +88,14 @@ def test_it_is_placed_when_the_answer_comes():
     world.answer()
     assert sorted(world.held.values()) == ["n1", "n2", "n2", "n2"]
     assert world.gang().phase is Phase.PLACED
+
+
+@pytest.mark.parametrize(("seconds", "reported"), [(0.5, 0), (1.5, 1)])
+def test_that_a_gang_is_searched_for_is_reported_only_where_it_takes_long(seconds, reported):
+    world = waiting()
+    world.tick(seconds)
+    said = [each.sentence for each in world.told(EmitEvent) if each.reason == "GangNotPlaced"]
+    assert ["is not over" in message for message in said] == [True] * reported
 
 
 def test_where_the_loop_has_time_none_is_asked():
@@ -325,6 +336,21 @@ def test_one_search_is_under_way_at_a_time_however_many_gangs_ask():
         world.tick()
     assert len(world.told(SeekPlace)) == 1
     assert len(world.engine.searches_on) == 25
+
+
+def test_one_copy_of_the_books_is_kept_though_no_answer_ever_comes():
+    before = _copies()
+    world = crowded()
+    for _ in range(5):
+        world.tick(LOST_SECONDS)
+        world.tick()
+    assert len(world.told(SeekPlace)) >= 5
+    assert _copies() == before + 1
+
+
+def _copies():
+    gc.collect()
+    return sum(isinstance(each, LongSearch) for each in gc.get_objects())
 
 
 @pytest.mark.parametrize("seconds", [0.01, 1.0, 30.0])
