@@ -6,7 +6,8 @@
 
 For `--seconds`: gangs come and go, members are lost, nodes flap (benchmarks/unrest.py), Corral is
 killed every 20 s, its connections to the API server are cut. With `--webhook` every new pod comes
-by the shipped webhook, which is killed and started with it. For a third of that again the same
+by the shipped webhook, which is killed and started with it, and a quarter of the gangs are Jobs,
+whose pods are born in place. For a third of that again the same
 without kills, so that its memory can be watched. Then nothing is broken any more, what is left is
 compared with the API server, and `corral audit` says of every gang whether it is where it should
 be. Exit code 1 if anything is not as it must be.
@@ -148,9 +149,7 @@ class Soak:
         """Corral says of every gang what the API server shows, and holds nothing beside it."""
         self._wait(lambda: self._phases() == self._expected(), SETTLE_SECONDS, "phases as seen")
         whole = {name for name, pods in self.chronicle.gangs().items() if all(p.node for p in pods)}
-        for seen in self.chronicle.pods():
-            if seen.gang not in whole:
-                self.plane.cluster().delete("Pod", seen.name)
+        self.unrest.end_all_but(whole)
         self._audit()
         self._fill("fill")
 
@@ -202,6 +201,7 @@ class Soak:
     def _empty(self) -> None:
         """Nothing is left of pods once they are deleted: every rack takes a gang of its size."""
         cluster = self.plane.cluster()
+        self.unrest.end_all_but(())
         cluster.delete_all("Pod")
         self._wait(lambda: not self.chronicle.pods(), SETTLE_SECONDS, "no pod left")
         self._wait(lambda: not self._phases(), SETTLE_SECONDS, "no gang left")
@@ -268,11 +268,13 @@ def soak(
                 plane.cluster().request("POST", made, body=each)
                 one = f"{made}/{each['metadata']['name']}"
                 stack.callback(plane.cluster().request, "DELETE", one)
+            stack.enter_context(plane.granted("corral-suspend"))
+            stack.enter_context(plane.controller("job-controller"))
         plane.start_scheduler(extender=corral.url)
         stack.callback(plane.stop_scheduler)
         chronicle = stack.enter_context(Chronicle(plane, GPUS))
         random = Random(seed)
-        unrest = Unrest(plane.cluster(), chronicle, random)
+        unrest = Unrest(plane.cluster(), chronicle, random, has_jobs=has_webhook)
         run = Soak(plane, corral, proxy, chronicle, unrest, random)
         run.run(seconds, kill_seconds)
         return run
@@ -283,6 +285,7 @@ def rows_of(run: Soak) -> Iterator[Row]:
     for case, value, unit, target in (
         ("gangs started", counts.started, "gangs", ""),
         ("pods bound", run.chronicle.bindings, "pods", ""),
+        ("pods born in place", run.told["corral_pods_born_total"], "pods", ""),
         ("members lost", counts.members_lost, "pods", ""),
         ("nodes lost", counts.nodes_lost, "nodes", ""),
         ("Corral killed", run.kills, "times", ""),

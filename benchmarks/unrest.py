@@ -8,16 +8,21 @@ Gangs ask for one rack and whole nodes, every second one behind our gate. A node
 tainted as the node controller does; on half of them the pods are evicted, and their owner, this
 module, creates them again under the same name. How long a gang is bound in part though there is
 room for the rest in its rack is clocked here, from the history and the nodes alone.
+
+With `has_jobs` half of the gangs without a gate are Jobs, of which Kubernetes' own controller makes
+the pods. It takes longer with each pod that is lost, so that a Job is ended that is not whole when
+all is calm.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from random import Random
 
-from tests.cluster import GPU, RACK, Cluster, Object, Refused, grid
+from tests.cluster import GPU, RACK, Cluster, Object, Refused, grid, job
 from tests.controlplane import node_faults
-from tests.controlplane.chronicle import Chronicle, Seen
+from tests.controlplane.chronicle import JOB_PODS, Chronicle, Seen
 from tests.workloads import asking, behind_gate, members
 
 RACKS, NODES_PER_RACK, GPUS = 4, 8, 8
@@ -28,6 +33,7 @@ PAUSE_SECONDS = (0.0, 2.0)  # until its name is used again
 FLAP_SECONDS = (1.0, 4.0)  # between two nodes that are lost
 DOWN_SECONDS = (1.0, 6.0)
 LOSS_SECONDS = (2.0, 6.0)  # between two members that are deleted on sound nodes
+MOST_FAILURES = 10_000  # of a Job: more than are ever lost
 
 
 @dataclass(slots=True)
@@ -36,6 +42,7 @@ class Owner:
 
     name: str
     is_gated: bool
+    is_job: bool = False
     size: int = 0  # 0: nothing
     ends_at: float = 0.0  # once whole; 0: not yet whole
     next_at: float = 0.0  # when it wants something again
@@ -59,6 +66,7 @@ class Unrest:
     chronicle: Chronicle
     random: Random
     counts: Counts = field(default_factory=Counts)
+    has_jobs: bool = False
     owners: list[Owner] = field(default_factory=list)
     _down: dict[str, float] = field(default_factory=dict)  # node -> until when
     _helpable: dict[str, float] = field(default_factory=dict)  # gang -> since when
@@ -68,7 +76,10 @@ class Unrest:
     def begin(self) -> None:
         """Creates the nodes."""
         self.cluster.create_all(grid(racks=RACKS, nodes=NODES_PER_RACK, gpus=GPUS))
-        self.owners = [Owner(f"gang{number}", bool(number % 2)) for number in range(GANGS)]
+        self.owners = [
+            Owner(f"gang{number}", bool(number % 2), self.has_jobs and number % 4 == 0)
+            for number in range(GANGS)
+        ]
 
     def step(self, now: float) -> None:
         """Whatever is due."""
@@ -86,10 +97,21 @@ class Unrest:
             del self._down[name]
 
     def complete(self) -> None:
-        """Creates the pods that are missing of gangs that are wanted."""
+        """Creates the pods that are missing of gangs that are wanted, or ends their Job."""
         gangs = self.chronicle.gangs()
         for owner in self.owners:
-            self._create(owner, gangs.get(owner.name, []))
+            pods = gangs.get(owner.name, [])
+            if not owner.is_job:
+                self._create(owner, pods)
+            elif len(pods) < owner.size:
+                self._end(owner, pods)
+
+    def end_all_but(self, names: Collection[str]) -> None:
+        """Ends all gangs but those with these names."""
+        gangs = self.chronicle.gangs()
+        for owner in self.owners:
+            if owner.name not in names:
+                self._end(owner, gangs.get(owner.name, []))
 
     def clock(self, gangs: dict[str, list[Seen]], now: float) -> None:
         """Time gangs that are bound in part, or not at all, though there is room for the rest."""
@@ -132,13 +154,15 @@ class Unrest:
             if now >= owner.next_at and not pods:
                 owner.size = self.random.randint(SMALLEST, LARGEST)
                 owner.ends_at = 0.0
-                self._create(owner, pods)
+                if owner.is_job:
+                    self._create_one(self._job(owner))
+                else:
+                    self._create(owner, pods)
         elif owner.ends_at and now >= owner.ends_at:
-            owner.size = 0
             owner.next_at = now + self.random.uniform(*PAUSE_SECONDS)
             self.counts.ended += 1
-            self._delete(pods)
-        elif len(pods) < owner.size:
+            self._end(owner, pods)
+        elif len(pods) < owner.size and not owner.is_job:
             self._create(owner, pods)
         elif not owner.ends_at and all(one.node for one in pods):
             owner.ends_at = now + self.random.uniform(*LIFE_SECONDS)
@@ -154,9 +178,26 @@ class Unrest:
             if one["metadata"]["name"] not in there
         ]
         for one in wanted:
-            self._create_pod(behind_gate(one) if owner.is_gated else one)
+            self._create_one(behind_gate(one) if owner.is_gated else one)
 
-    def _create_pod(self, thing: Object) -> None:
+    def _job(self, owner: Owner) -> Object:
+        made = job(
+            owner.name,
+            pods=owner.size,
+            requests={GPU: GPUS},
+            annotations={**asking(required=RACK), JOB_PODS: str(owner.size)},
+        )
+        made["spec"]["backoffLimit"] = MOST_FAILURES
+        return made
+
+    def _end(self, owner: Owner, pods: list[Seen]) -> None:
+        """Deletes what is there of a gang."""
+        if owner.is_job and owner.size:
+            self.cluster.delete("Job", owner.name)
+        owner.size = 0
+        self._delete(pods)
+
+    def _create_one(self, thing: Object) -> None:
         try:
             self.cluster.create(thing)
         except Refused as refused:

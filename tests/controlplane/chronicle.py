@@ -21,6 +21,8 @@ from tests.controlplane.history import NAMESPACE, Moment
 from tests.controlplane.plane import ControlPlane, token
 from tests.workloads import GROUP, TOTAL
 
+JOB_NAME = "batch.kubernetes.io/job-name"
+JOB_PODS = "example.com/pods"  # annotation of a Job's pods: how many it has
 WATCH_SECONDS = 5.0  # one watch; the next goes on where it ended
 
 
@@ -30,7 +32,7 @@ class Seen:
 
     name: str
     uid: str
-    gang: str
+    gang: str  # a pod group or a Job
     members: int  # that its gang declares; 0: no gang
     gpus: int
     node: str = ""
@@ -151,8 +153,8 @@ def _seen(thing: Object) -> Seen:
     return Seen(
         metadata["name"],
         metadata["uid"],
-        annotations.get(GROUP, ""),
-        int(annotations.get(TOTAL, 0)),
+        annotations.get(GROUP) or metadata.get("labels", {}).get(JOB_NAME, ""),
+        int(annotations.get(TOTAL) or annotations.get(JOB_PODS, 0)),
         int(requests.get(GPU, 0)),
         spec.get("nodeName", ""),
         is_live=phase not in ("Failed", "Succeeded") and "deletionTimestamp" not in metadata,
