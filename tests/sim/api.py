@@ -36,8 +36,15 @@ POD_GANG, CLUSTER_TOPOLOGY = "PodGang", "ClusterTopology"
 GROVE: tuple[Kind, ...] = (CLUSTER_TOPOLOGY, POD_GANG)
 NATIVE_GROUP = "PodGroup.scheduling.k8s.io"
 NATIVE: tuple[Kind, ...] = (NATIVE_GROUP,)
-OF_ALL: tuple[Kind, ...] = (HYPER_NODE, QUEUE, CLUSTER_TOPOLOGY)  # those without a namespace
-_ALL: tuple[Kind, ...] = (*WITH_BUDGETS, *VOLCANO, *GROVE, *NATIVE)
+KAI_GROUP, KAI_TOPOLOGY = "PodGroup.scheduling.run.ai", "Topology.kai.scheduler"
+KAI: tuple[Kind, ...] = (KAI_TOPOLOGY, KAI_GROUP)
+OF_ALL: tuple[Kind, ...] = (
+    HYPER_NODE,
+    QUEUE,
+    CLUSTER_TOPOLOGY,
+    KAI_TOPOLOGY,
+)  # those without a namespace
+_ALL: tuple[Kind, ...] = (*WITH_BUDGETS, *VOLCANO, *GROVE, *NATIVE, *KAI)
 
 
 class Refused(Exception):

@@ -12,8 +12,9 @@ podgroup      pods and a PodGroup of Volcano's that a user makes, in any order
 vcpods        plain pods, whose PodGroup Volcano's controller makes and then names on them
 podcliqueset  pods of one or several PodGangs of Grove's, behind its gate
 nativegroup   pods of a PodGroup of scheduling.k8s.io
+kaigroup      pods of a PodGroup of KAI's
 
-The last five are drawn in `drawn.py` of `volcano`, `grove` and `native`, in seeds that have them.
+The last six are drawn in `drawn.py` of `volcano`, `grove` and `native`, in seeds that have them.
 """
 
 from __future__ import annotations

@@ -581,6 +581,20 @@ PLANTED = (
         "pods beyond the minCount of a native PodGroup never start",
     ),
     Planted(
+        "app.dialects.kai.gangs.spec_of",
+        Change("expression", "group.constraint", becomes="ANYWHERE"),
+        "the pods of a PodGroup of KAI's are in several domains of its level",
+    ),
+    Planted(
+        "app.dialects.kai.gangs._segments",
+        Change(
+            "expression",
+            "LeafSpec('', max(there, least), needed=least)",
+            becomes="LeafSpec('', max(there, least), needed=1)",
+        ),
+        "a PodGroup of KAI's starts with fewer pods than its minMember",
+    ),
+    Planted(
         "app.state.autoscaling.marks.Marks._marks",
         Change(
             "statement",

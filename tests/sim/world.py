@@ -48,6 +48,7 @@ from tests.sim.corral import Corral
 from tests.sim.evictions import LEAST_SECONDS, Contest, evictions_of
 from tests.sim.faults import Hits
 from tests.sim.grove.life import Grove
+from tests.sim.kai.life import Kai
 from tests.sim.kinds import LEAST_HIGH, POOL, Workload, filler, preemptor
 from tests.sim.kube_scheduler import SCHEDULER, KubeScheduler
 from tests.sim.liveness import (
@@ -100,8 +101,8 @@ MOST_WITH_FILLERS = 10  # workloads at a time
 PREEMPTORS_PER_MINUTE = 20.0  # at most: they come when there is no room for them
 SHORT_SEARCHES_SHARE = 1 / 3  # of the seeds
 LEAST_VISITS, DEFAULT_VISITS = 1_000, 20_000
-VOCABULARIES = (Volcano, Grove, Native)  # that have objects
-CONTESTED = (Grove, Native)  # where others are evicted for gangs
+VOCABULARIES = (Volcano, Grove, Native, Kai)  # that have objects
+CONTESTED = (Grove, Native, Kai)  # where others are evicted for gangs
 
 
 @dataclass(frozen=True, slots=True)

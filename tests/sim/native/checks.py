@@ -19,7 +19,6 @@ from app.kube.core.objects import NodeRecord, PodRecord
 from app.state.effects import Effect, WriteStatus
 from app.state.gang.gang import Gang
 from tests.records import BLOCK, RACK
-from tests.sim.api import NATIVE_GROUP
 from tests.sim.arrivals import arrived_of
 from tests.sim.corral import Corral
 from tests.sim.faults import Hits
@@ -28,9 +27,9 @@ from tests.sim.life import Life
 from tests.sim.native.pod_group import (
     CONDITIONS,
     HOST,
+    NATIVE_WORDS,
     NativeGroup,
-    group_name_of,
-    group_of,
+    Words,
 )
 from tests.sim.objects import Objects
 from tests.sim.starts import starts
@@ -46,9 +45,6 @@ from tests.sim.told import (
 )
 from tests.sim.violation import require
 
-SOURCE = "native"  # of the keys of such gangs
-PATH = "/apis/scheduling.k8s.io/"
-
 
 @dataclass(slots=True)
 class NativeChecks:
@@ -56,21 +52,22 @@ class NativeChecks:
 
     objects: Objects
     hits: Hits
+    words: Words = NATIVE_WORDS
 
     def taken(self, corral: Corral, subject: Subject, effects: Sequence[Effect]) -> None:
         """N3. Raises: Violation."""
         record: Any = getattr(subject, "record", None)
-        if getattr(record, "kind", "") == NATIVE_GROUP:
+        if getattr(record, "kind", "") == self.words.kind:
             gone = gone_by(life_of(corral), effects)
             require(not gone, f"N3: PodGroup {record.name} changes, and {gone}")
 
     def decided(self, corral: Corral, effects: Sequence[Effect]) -> None:
         """Raises: Violation."""
         life = life_of(corral)
-        for gang, members in starts(life, effects, SOURCE):
+        for gang, members in starts(life, effects, self.words.source):
             self._starts_whole(life, gang, members)
         for effect in effects:
-            if isinstance(effect, WriteStatus) and effect.path.startswith(PATH):
+            if isinstance(effect, WriteStatus) and effect.path.startswith(self.words.path):
                 self._condition(life, effect)
 
     def _starts_whole(self, life: Life, gang: Gang, members: Sequence[PodRecord]) -> None:
@@ -86,15 +83,18 @@ class NativeChecks:
                 f"N1: {gang.key} starts with {there} {what} of {its.least}",
             )
         if its.key and len(live & gang.plan.nodes.keys()) > 1:
-            self.hits.hit("W native in one domain")
+            self.hits.hit(f"W {self.words.source} in one domain")
 
     def _condition(self, life: Life, effect: WriteStatus) -> None:
         """N4."""
-        told = (self.objects.told(each) for each in life.streams[NATIVE_GROUP].mirror.values())
+        told = (self.objects.told(each) for each in life.streams[self.words.kind].mirror.values())
         body = next((each for each in told if each["metadata"]["uid"] == effect.uid), None)
         require(body is not None, f"N4: {effect.path} is written, which has not been shown")
         assert body is not None
-        before, its = group_of(body), group_of({**body, "status": effect.status})
+        before, its = (
+            self.words.group_of(body),
+            self.words.group_of({**body, "status": effect.status}),
+        )
         kept = [name for name in before.conditions if name not in CONDITIONS]
         lost = [name for name in kept if before.conditions[name] != its.conditions.get(name)]
         require(not lost, f"N4: {effect.path} takes away {lost}")
@@ -103,7 +103,7 @@ class NativeChecks:
         require(was[0] != "True", f"N4: {effect.path} takes back that it was scheduled: {is_now}")
         if effect.gang in life.engine.gangs.unreviewed:
             return
-        pods = [pod for pod in pods_of(life) if group_name_of(pod) == its.name]
+        pods = [pod for pod in pods_of(life) if self.words.group_name_of(pod) == its.name]
         having = sum(bool(pod.node) and is_live(pod) for pod in pods)
         having += sum(pod.phase == "Succeeded" for pod in pods)
         require(
@@ -115,7 +115,7 @@ class NativeChecks:
         """N2. Raises: Violation."""
         engine = life.engine
         for key in engine.gangs.planned:
-            if key.source == SOURCE and key not in engine.gangs.unreviewed:
+            if key.source == self.words.source and key not in engine.gangs.unreviewed:
                 gang = engine.gangs.by_key[key]
                 self.together(life, gang, gang.plan.nodes)
 
@@ -144,8 +144,8 @@ class NativeChecks:
         )
 
     def _group(self, life: Life, name: str) -> NativeGroup | None:
-        record = life.streams[NATIVE_GROUP].mirror.get(name)
-        return None if record is None else group_of(self.objects.told(record))
+        record = life.streams[self.words.kind].mirror.get(name)
+        return None if record is None else self.words.group_of(self.objects.told(record))
 
 
 def _told_by(its: NativeGroup) -> tuple[str, ...]:

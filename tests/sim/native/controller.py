@@ -9,10 +9,11 @@ from random import Random
 import msgspec
 
 from app.kube.core.objects import Owner, PodRecord
-from tests.sim.api import NATIVE_GROUP, ApiServer
+from tests.sim.api import ApiServer
 from tests.sim.clock import Clock, History
 from tests.sim.faults import Hits
 from tests.sim.kinds import Template, Workload
+from tests.sim.native.pod_group import NATIVE_WORDS, Words
 from tests.sim.objects import Objects
 from tests.sim.owners import Said
 
@@ -31,9 +32,10 @@ class PodGroupController:
         rng: Random,
         history: History,
         hits: Hits,
+        words: Words = NATIVE_WORDS,
     ) -> None:
         self._clock, self._api, self._objects = clock, api, objects
-        self._rng, self._history, self._hits = rng, history, hits
+        self._rng, self._history, self._hits, self._words = rng, history, hits, words
         self.first_share = FIRST_SHARE
 
     def create(self, _api: ApiServer, made: Workload) -> None:
@@ -48,7 +50,7 @@ class PodGroupController:
 
     def put(self, made: Workload, epoch: int) -> None:
         """Make the PodGroup, if it is not there."""
-        is_there = self._objects.get(NATIVE_GROUP, made.name) is not None
+        is_there = self._objects.get(self._words.kind, made.name) is not None
         if made.is_over or made.epoch != epoch or is_there:
             return
         assert made.native is not None
@@ -59,19 +61,23 @@ class PodGroupController:
         self._history.say(f"PodGroup {made.name}: {made.native}")
         metadata = {"generation": 1}
         self._objects.create(
-            NATIVE_GROUP, made.name, metadata=metadata, spec=made.native.spec(), status={}
+            self._words.kind,
+            made.name,
+            metadata=metadata,
+            spec=self._words.spec(made.native),
+            status={},
         )
 
     def change(self, made: Workload) -> None:
         """Write what it requires now into the PodGroup that is there."""
         assert made.native is not None
-        there = self._objects.get(NATIVE_GROUP, made.name)
-        if there is not None and there["spec"] != made.native.spec():
+        there = self._objects.get(self._words.kind, made.name)
+        if there is not None and there["spec"] != self._words.spec(made.native):
             self._history.say(f"PodGroup {made.name} changes: {made.native}")
             generation = there["metadata"]["generation"] + 1
             metadata = {**there["metadata"], "generation": generation}
             self._objects.change(
-                NATIVE_GROUP, made.name, metadata=metadata, spec=made.native.spec()
+                self._words.kind, made.name, metadata=metadata, spec=self._words.spec(made.native)
             )
 
     def may_make(self, _api: ApiServer, _made: Workload, _template: Template) -> bool:
@@ -79,7 +85,7 @@ class PodGroupController:
 
     def remove(self, _api: ApiServer, made: Workload) -> None:
         """Delete the PodGroup."""
-        self._objects.remove(NATIVE_GROUP, made.name)
+        self._objects.remove(self._words.kind, made.name)
 
     def tell_status(self, _api: ApiServer, made: Workload, pods: Iterable[PodRecord]) -> None:
         """It tells nobody."""

@@ -7,20 +7,21 @@ from random import Random
 from app.kube.core.objects import Shape
 from tests.records import BLOCK, RACK
 from tests.sim.kinds import POOL, Template, Workload
-from tests.sim.native.pod_group import HOST, Policy
+from tests.sim.native.pod_group import HOST, NATIVE_WORDS, Policy, Words
 
-KIND = "nativegroup"
 MOST_PODS = 8
 BASIC_SHARE = 0.2
 KEYS = ("", BLOCK, RACK, RACK, RACK, HOST)
 SHAPES = (Shape(),) * 8 + (Shape(selector=((POOL, "a"),)),)
 
 
-def draw(rng: Random, most_pods: int, most_gpus: int, gated_share: float) -> Workload:
+def draw(
+    rng: Random, most_pods: int, most_gpus: int, gated_share: float, words: Words = NATIVE_WORDS
+) -> Workload:
     """A new workload, without a name."""
     pods = min(rng.choice((1, 2, 2, 3, 4, 4, 6, 8)), most_pods, MOST_PODS)
     gpus = rng.choice([amount for amount in (1, 1, 2, 4, 8) if amount <= most_gpus])
-    made = _workload(Template(pods, gpus, 1000, rng.choice(SHAPES)), policy(rng, pods))
+    made = _workload(Template(pods, gpus, 1000, rng.choice(SHAPES)), policy(rng, pods), words)
     made.priority = rng.choice((0, 0, 0, 5, 10))
     made.is_gated = rng.random() < gated_share
     made.seconds = rng.uniform(5.0, 60.0)
@@ -36,15 +37,15 @@ def policy(rng: Random, pods: int) -> Policy:
     return Policy(rng.choice((pods, pods, rng.randint(1, pods))), rng.choice(KEYS))
 
 
-def whole(pods: int) -> Workload:
+def whole(pods: int, words: Words = NATIVE_WORDS) -> Workload:
     """A gang that takes all of a rack, each pod with one device."""
-    return _workload(Template(pods, 1, 1000), Policy(pods, RACK))
+    return _workload(Template(pods, 1, 1000), Policy(pods, RACK), words)
 
 
-def _workload(template: Template, its: Policy) -> Workload:
+def _workload(template: Template, its: Policy, words: Words) -> Workload:
     return Workload(
         name="",
-        kind=KIND,
+        kind=words.workload,
         templates=(template,),
         annotations={},
         priority=0,

@@ -9,13 +9,15 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from app.kube.core.objects import PodRecord
+from app.kube.watch.events import Kind
 from tests.sim.api import NATIVE, NATIVE_GROUP
-from tests.sim.native.checks import SOURCE, NativeChecks
+from tests.sim.native.checks import NativeChecks
 from tests.sim.native.controller import PodGroupController
-from tests.sim.native.drawn import KIND, draw, policy, whole
+from tests.sim.native.drawn import draw, policy, whole
+from tests.sim.native.pod_group import NATIVE_WORDS, Words
 from tests.sim.native.rest import AtRest
 from tests.sim.oracle import Cluster, Taken
 
@@ -35,25 +37,29 @@ MOST_IN_RACK = 8  # pods of a gang that takes the whole of one
 class Native:
     """All of it."""
 
-    source = SOURCE
-    kinds = NATIVE
-    settings: Mapping[str, Any] = {"native_pod_groups": "on"}
+    words: ClassVar[Words] = NATIVE_WORDS
+    source: ClassVar[str] = words.source
+    kinds: ClassVar[tuple[Kind, ...]] = NATIVE
+    controller: ClassVar[type[PodGroupController]] = PodGroupController
+    settings: ClassVar[Mapping[str, Any]] = {"native_pod_groups": "on"}
 
-    @staticmethod
-    def is_in(seed: int) -> bool:
-        """Whether there are native PodGroups in this world."""
-        return Random(f"native {seed}").random() < SHARE
+    @classmethod
+    def is_in(cls, seed: int) -> bool:
+        """Whether there are such PodGroups in this world."""
+        return Random(f"{cls.source} {seed}").random() < SHARE
 
     def __init__(self, world: World) -> None:
         self._world, self._objects = world, world.objects
-        self._rng = rng = Random(f"native of {world.seed}")
+        self._rng = rng = Random(f"{self.source} of {world.seed}")
         clock, api, history, hits = world.clock, world.api, world.history, world.hits
-        self._controller = PodGroupController(clock, api, self._objects, rng, history, hits)
-        self.checks = NativeChecks(self._objects, hits)
-        self._at_rest = AtRest(api, self._objects, hits)
+        self._controller = self.controller(
+            clock, api, self._objects, rng, history, hits, self.words
+        )
+        self.checks = NativeChecks(self._objects, hits, self.words)
+        self._at_rest = AtRest(api, self._objects, hits, self.words)
         self._is_healed = False
-        world.workloads.owners_of[KIND] = self._controller
-        history.say("has native PodGroups")
+        world.workloads.owners_of[self.words.workload] = self._controller
+        history.say(f"has {self.source} PodGroups")
 
     def create(self) -> None:
         """Have the API server serve one of the two versions."""
@@ -79,25 +85,29 @@ class Native:
             return
         if len(self._there()) < MOST_WORKLOADS:
             profile = world.profile
-            found = draw(rng, profile.most_pods, profile.gpus, profile.gated_share)
+            found = draw(rng, profile.most_pods, profile.gpus, profile.gated_share, self.words)
             found.fails = rng.random() < world.workloads.failing_share
             found.name = world.workloads.new_name(found.kind)
             world.workloads.begin(found)
         world.clock.after(rng.expovariate(PER_MINUTE / 60.0), self._come)
 
     def _there(self) -> list[Workload]:
-        return [each for each in self._world.workloads.all.values() if each.kind == KIND]
+        return [
+            each for each in self._world.workloads.all.values() if each.kind == self.words.workload
+        ]
 
     def drawn(self, rng: Random, most_pods: int) -> Workload:
         """A new workload of at most so many pods, without a name."""
         profile = self._world.profile
-        return draw(rng, min(profile.most_pods, most_pods), profile.gpus, profile.gated_share)
+        return draw(
+            rng, min(profile.most_pods, most_pods), profile.gpus, profile.gated_share, self.words
+        )
 
     def fresh(self) -> Workload:
         """A gang that needs all of the devices of a rack, or so many."""
         profile = self._world.profile
         self._controller.first_share = 1.0
-        return whole(min(max(profile.racks) * profile.gpus, MOST_IN_RACK))
+        return whole(min(max(profile.racks) * profile.gpus, MOST_IN_RACK), self.words)
 
     # -- faults --------------------------------------------------------------------------------
 
@@ -107,7 +117,7 @@ class Native:
         found = [
             each
             for each in self._there()
-            if not each.is_over and self._objects.get(NATIVE_GROUP, each.name) is not None
+            if not each.is_over and self._objects.get(self.words.kind, each.name) is not None
         ]
         if found:
             self._rng.choice((self._delete, self._change))(self._rng.choice(found))
@@ -116,9 +126,9 @@ class Native:
 
     def _delete(self, made: Workload) -> None:
         """Somebody deletes a PodGroup and makes it again, sometimes with other requirements."""
-        self._world.hits.hit("F13 native deleted")
+        self._world.hits.hit(f"F13 {self.source} deleted")
         self._world.history.say(f"somebody deletes PodGroup {made.name}")
-        self._objects.remove(NATIVE_GROUP, made.name)
+        self._objects.remove(self.words.kind, made.name)
         if self._rng.random() < 0.5:
             made.native = policy(self._rng, made.declared)
         seconds = self._rng.uniform(*GONE_SECONDS)
@@ -128,7 +138,7 @@ class Native:
         """minCount, which alone may be changed, becomes another number."""
         assert made.native is not None
         if made.native.least is not None:
-            self._world.hits.hit("F13 native changed")
+            self._world.hits.hit(f"F13 {self.source} changed")
             made.native = replace(made.native, least=self._rng.randint(1, made.declared))
             self._controller.change(made)
 

@@ -1,11 +1,16 @@
-"""PodGroups of scheduling.k8s.io: what a workload writes into its own, and what one says."""
+"""PodGroups of scheduling.k8s.io: what a workload writes into its own, and what one says.
+
+`Words` are what another vocabulary with such PodGroups says otherwise, see `tests/sim/kai`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from app.kube.core.objects import PodRecord
+from app.kube.watch.events import Kind
+from tests.sim.api import NATIVE_GROUP
 from tests.sim.objects import Json
 
 HOST = "kubernetes.io/hostname"
@@ -63,3 +68,30 @@ def group_of(body: Json) -> NativeGroup:
 def group_name_of(pod: PodRecord) -> str:
     """The PodGroup of a pod; "": none."""
     return pod.pod_group
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What a vocabulary calls these PodGroups, and how it writes them."""
+
+    source: str
+    """Of the keys of its gangs."""
+    kind: Kind
+    workload: str
+    """The kind of the workloads."""
+    path: str
+    """What the paths begin with where a condition of a PodGroup is written."""
+    spec: Callable[[Policy], Json]
+    group_of: Callable[[Json], NativeGroup]
+    group_name_of: Callable[[PodRecord], str]
+
+
+NATIVE_WORDS = Words(
+    "native",
+    NATIVE_GROUP,
+    "nativegroup",
+    "/apis/scheduling.k8s.io/",
+    Policy.spec,
+    group_of,
+    group_name_of,
+)

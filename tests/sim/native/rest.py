@@ -10,10 +10,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from app.kube.core.objects import PodRecord
-from tests.sim.api import NATIVE_GROUP, ApiServer
+from tests.sim.api import ApiServer
 from tests.sim.faults import Hits
 from tests.sim.native.checks import domain_of
-from tests.sim.native.pod_group import group_name_of, group_of
+from tests.sim.native.pod_group import NATIVE_WORDS, Words
 from tests.sim.objects import Objects
 from tests.sim.oracle import Cluster, Taken
 from tests.sim.places import is_ready, places_for
@@ -28,12 +28,15 @@ class AtRest:
     api: ApiServer
     objects: Objects
     hits: Hits
+    words: Words = NATIVE_WORDS
 
     def check_conditions(self) -> None:
         """Every PodGroup with pods says whether it has started. Raises: Violation."""
-        for body in self.objects.of(NATIVE_GROUP).values():
-            its = group_of(body)
-            pods = [pod for pod in self.api.list("Pod") if group_name_of(pod) == its.name]
+        for body in self.objects.of(self.words.kind).values():
+            its = self.words.group_of(body)
+            pods = [
+                pod for pod in self.api.list("Pod") if self.words.group_name_of(pod) == its.name
+            ]
             if not pods or all(pod.is_finished for pod in pods):
                 continue
             self.hits.hit("W native at rest")
@@ -60,10 +63,10 @@ class AtRest:
 
         `among`: the nodes, and the pods that count; None: all.
         """
-        body = self.objects.get(NATIVE_GROUP, name)
+        body = self.objects.get(self.words.kind, name)
         if body is None:
             return ""
-        its = group_of(body)
+        its = self.words.group_of(body)
         live = [pod for pod in members if is_live(pod)]
         waiting = [pod for pod in live if not pod.node and is_ready(pod)]
         bound = {pod.node for pod in live if pod.node}

@@ -1,0 +1,47 @@
+"""KAI's PodGroups in one world: what a seed draws of them, and what happens until all is healed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from app.kube.core.objects import Owner, PodRecord
+from app.kube.watch.events import Kind
+from tests.records import BLOCK, RACK
+from tests.sim.api import KAI, KAI_TOPOLOGY
+from tests.sim.kai.pod_group import GROUP_NAME, TOPOLOGY, WORDS
+from tests.sim.kinds import Template, Workload
+from tests.sim.native.controller import PodGroupController
+from tests.sim.native.life import Native
+from tests.sim.native.pod_group import HOST, Words
+from tests.sim.owners import Said
+
+
+class KaiController(PodGroupController):
+    """It names the PodGroup in an annotation of each pod."""
+
+    def said_on(self, made: Workload, _name: str, _template: Template) -> Said:
+        """What one pod says about where it belongs."""
+        owner = Owner("apps/v1", "ReplicaSet", made.name, made.owner_uid)
+        return {GROUP_NAME: made.name}, {}, owner
+
+    def as_created(self, made: Workload, pod: PodRecord) -> PodRecord:
+        return pod
+
+
+class Kai(Native):
+    """All of it."""
+
+    words: ClassVar[Words] = WORDS
+    source: ClassVar[str] = WORDS.source
+    kinds: ClassVar[tuple[Kind, ...]] = KAI
+    settings: ClassVar[Mapping[str, Any]] = {}
+    controller: ClassVar[type[PodGroupController]] = KaiController
+
+    def create(self) -> None:
+        """Make the Topology that all PodGroups name."""
+        levels = [{"nodeLabel": each} for each in (BLOCK, RACK, HOST)]
+        self._objects.create(KAI_TOPOLOGY, TOPOLOGY, spec={"levels": levels})
+
+    def judge(self) -> None:
+        """Nothing: no condition is judged."""
