@@ -224,8 +224,17 @@ def test_a_level_that_the_topology_has_no_more_holds_no_new_pods(stage: Cluster)
     try:
         stage.patch("PodCliqueSet", "level", {"spec": {"replicas": 1}})
         assert len(racks_of(stage, all_bound(stage, "level", 10))) > 1
+        stage.wait(lambda: unavailable(stage, "level") == "True", UPDATE_SECONDS, "it is told")
     finally:
         stage.patch("ClusterTopology", TOPOLOGY, {"spec": {"levels": levels}})
+
+
+def unavailable(cluster: Cluster, name: str) -> str:
+    """What the operator says of a PodCliqueSet's levels, see GREP-244 "Monitoring"."""
+    made = cluster.get("PodCliqueSet", name)
+    said = [] if made is None else made.get("status", {}).get("conditions", [])
+    told = {each["type"]: each["status"] for each in said}
+    return str(told.get("TopologyLevelsUnavailable", ""))
 
 
 def where(pods: Objects) -> dict[str, str]:

@@ -192,6 +192,19 @@ def test_a_job_that_would_fail_for_good_is_the_last_choice(cluster: Cluster) -> 
     assert live(cluster, "b-") | live(cluster, "c-") == set()
 
 
+def test_where_only_a_job_is_left_that_would_fail_for_good_it_goes_and_that_is_said(
+    cluster: Cluster,
+) -> None:
+    """19, with nobody else who may go."""
+    singles(cluster, *SECOND, priorityClassName=URGENT)
+    cluster.create(a_job("a", 4, backoff_limit=2))
+    cluster.wait(lambda: len(cluster.bound()) == 8, START_SECONDS, "the Job's start")
+    waiting = train(cluster)
+    cluster.wait(partial(started, cluster, waiting), MADE_SECONDS, "the gang in the Job's rack")
+    assert "would count its pods as failed and give up" in told(cluster, "Preempting")
+    assert len(live(cluster, "single-")) == 4
+
+
 def test_a_gang_that_goes_away_keeps_no_room_and_no_further_pod_goes(cluster: Cluster) -> None:
     """15: what ends is gone, what is free is anybody's."""
     gang = start(cluster, "a", 4, grace=300) | start(cluster, "b", 4, grace=300)

@@ -156,25 +156,47 @@ def test_a_gang_that_ends_together_waits_as_a_whole(
     cluster.wait(lambda: gang <= cluster.bound().keys(), SECONDS, "the gang as a whole")
 
 
-def test_two_pods_that_preempt_break_one_gang_of_two(plane: ControlPlane, cluster: Cluster) -> None:
+@pytest.mark.parametrize(
+    "moments",
+    [
+        pytest.param((("hp0",), ("hp1",)), id="one_after_the_other"),
+        pytest.param((("hp0", "hp1"),), id="together"),
+    ],
+)
+def test_two_pods_that_preempt_break_one_gang_of_two(
+    plane: ControlPlane, cluster: Cluster, moments: tuple[tuple[str, ...], ...]
+) -> None:
     plane.nodes(grid(racks=2, nodes=4, gpus=8))
     gangs = [start(cluster, name, 4) for name in ("a", "b")]
-    for name in ("hp0", "hp1"):
-        cluster.create(urgent(name))
-        cluster.wait(partial(is_bound, cluster, name), SECONDS, "the pod that preempts")
+    for names in moments:
+        cluster.create_all(urgent(name) for name in names)
+        for name in names:
+            cluster.wait(partial(is_bound, cluster, name), SECONDS, "the pod that preempts")
     time.sleep(QUIET_SECONDS)
     lost = sorted(len(gang - live(cluster, "")) for gang in gangs)
     assert lost == [0, 2]
 
 
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("racks", "nodes", "preemptors"),
+    [
+        pytest.param(3, 4, 16, id="three_gangs"),
+        pytest.param(10, 8, 100, id="ten_gangs"),
+    ],
+)
 def test_more_pods_that_preempt_than_nodes_kill_each_pod_once(
-    plane: ControlPlane, cluster: Cluster
+    plane: ControlPlane, cluster: Cluster, racks: int, nodes: int, preemptors: int
 ) -> None:
-    plane.nodes(grid(racks=3, nodes=4, gpus=8))
-    for name in ("a", "b", "c"):
-        start(cluster, name, 4)
-    cluster.create_all(urgent(f"hp{number}") for number in range(16))
-    cluster.wait(lambda: len(cluster.bound()) == 12 and not live(cluster, "a"), 60, "all to go")
+    plane.nodes(grid(racks=racks, nodes=nodes, gpus=8))
+    for number in range(racks):
+        start(cluster, f"gang{number}", nodes)
+    cluster.create_all(urgent(f"hp{number}") for number in range(preemptors))
+
+    def all_are_theirs() -> bool:
+        return not live(cluster, "gang") and len(cluster.bound()) == racks * nodes
+
+    cluster.wait(all_are_theirs, racks * SECONDS, "all to go")
     time.sleep(QUIET_SECONDS)
-    assert len([name for name in cluster.bound() if name.startswith("hp")]) == 12
-    assert len(live(cluster, "hp")) == 16, "none of those that wait has killed another"
+    assert len([name for name in cluster.bound() if name.startswith("hp")]) == racks * nodes
+    assert len(live(cluster, "hp")) == preemptors, "none of those that wait has killed another"
