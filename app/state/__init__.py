@@ -3,7 +3,8 @@
     inputs ──▶ engine ──▶ lifecycle ──▶ reserve ──▶ plan ──▶ gang ──▶ cache
                  └────────────┴────────────┴──▶ report ──▶ effects
 
-Read in this order: `engine.py` (what happens when), `wiring/` (its parts), the rooms.
+Read in this order: `engine.py` (what is asked), `watched.py` (what the watch shows), `ticks.py`
+(what is due), `wiring/` (the parts of all three), the rooms.
 `cache/` is the books of the cluster: nodes, pods, capacity; `objects/` is what objects of the
 vocabularies say, `domains/` the topologies among that. `pods/` is what is remembered of single pods
 beside the books, `claims/` says which gang a pod belongs to by what is said of it. `gang/` holds

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from app.state.engine import EARMARK_SECONDS
+from app.state.ticks import EARMARK_SECONDS
 from tests.records import BLOCK, RACK, REQUIRED, UNCONSTRAINED
 from tests.sim.born import whole_rack
 from tests.sim.kinds import Template, Workload, draw

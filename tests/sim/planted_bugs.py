@@ -9,7 +9,7 @@ from tests.sim.planted_syntax import Change, Planted
 
 PLANTED = (
     Planted(
-        "app.state.engine.Engine._put_pod",
+        "app.state.watched.Watched._put_pod",
         Change("condition", "is_new and pod.node in self.books.held_on", becomes="False"),
         "a gang keeps its plan after a pod bound by others took the capacity reserved for it",
     ),
@@ -33,7 +33,7 @@ PLANTED = (
         "a pod is bound to its planned node even if kube-scheduler chose another node",
     ),
     Planted(
-        "app.state.engine.Engine._replace_all",
+        "app.state.watched.Watched._replace_all",
         Change(
             "expression",
             "[*self.books.bound, *self.gangs.key_of, *self.named_pods.unclaimed,"
@@ -333,7 +333,7 @@ PLANTED = (
         "a node is kept for a nominated pod that is gone",
     ),
     Planted(
-        "app.state.engine.Engine._unbook",
+        "app.state.watched.Watched._unbook",
         Change("statement", "self._end_grant(self.grants.forget(uid))", becomes="pass"),
         "the grant of a preemptor outlives it",
     ),
@@ -800,12 +800,12 @@ PLANTED = (
         "a gang that is born starts before all of its pods have come",
     ),
     Planted(
-        "app.state.engine.Engine._put_pod",
+        "app.state.watched.Watched._put_pod",
         Change("statement", "self.unseen.drop(pod.uid)", becomes="pass"),
         "a pod that the watch has shown is forgotten as one that it never shows",
     ),
     Planted(
-        "app.state.engine.Engine._expire",
+        "app.state.ticks.Ticking._expire",
         Change("statement", "self.members.forget(uid, now)", becomes="pass"),
         "a pod that the watch never shows keeps its place",
         test="tests/app/state/born/test_births.py::"
@@ -818,7 +818,7 @@ PLANTED = (
         test="tests/app/state/born/test_giving_back.py::test_pods_that_nobody_makes_anew_are_kept",
     ),
     Planted(
-        "app.state.engine.Engine._give_back",
+        "app.state.ticks.Ticking._give_back",
         Change("statement", "self.giving_back.review(now)", becomes="pass"),
         "a gang waits where it was born though one behind the gate would start elsewhere",
         test="tests/app/state/born/test_giving_back.py::"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.state.engine import EARMARK_SECONDS
+from app.state.ticks import EARMARK_SECONDS
 from tests.cluster import BLOCK, GPU, RACK, Cluster, Object, Objects, grid, node, pod
 from tests.workloads import GROUP, TOTAL, asking, members
 
