@@ -128,6 +128,8 @@ class Permit:
         """End waits that took too long; send again what kube-scheduler may have missed."""
         for key in list(self.gangs.planned):
             gang = self.gangs.by_key[key]
+            if not (gang.plan.nodes or gang.binding.at_bind):
+                continue  # it runs, and none of its pods that wait has a place
             if gang.has_started and gang.binding.at_bind:
                 self._commit(gang, now)  # another leader's Corral has started it
             self._end_holds(gang, now)
