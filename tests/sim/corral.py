@@ -76,6 +76,7 @@ ROOM_SECONDS = 0.1  # a search for victims
 PLACE_SECONDS = (0.05, 0.05, 0.3, 2.0, 30.0)  # one that is too long for the loop; the first …
 MOST_SEARCH = 0.3  # seconds of it; the rest of that is in queues
 FAILED_PLACES, TWICE_SHARE = 0.05, 0.05  # of their answers, … of these none, when all is healed
+GONE_SHARE = 0.1  # of their gangs, until then
 
 OpenJournal = Callable[[str, int], Callable[[bytes], None]]
 """Where the journal of this Corral, in this incarnation, is written."""
@@ -100,8 +101,10 @@ class Corral:
         fails: Callable[[GangKey], bool] | None = None,
         evictions: Evictions | None = None,
         patch_status: PatchStatus | None = None,
+        recreate: Callable[[str], None] | None = None,
     ) -> None:
         self.name = name
+        self._recreate = recreate  # the workload of a pod
         self._fails = fails  # for which gangs our search raises
         self.settings = settings
         self.tick_seconds = tick_seconds
@@ -456,18 +459,36 @@ class Corral:
     def _seek_place(self, gang: GangKey) -> None:
         """The answer is to the books as they were when it was asked, and comes later, or never."""
         question, rng = self.engine.searches_on.request(gang), self._place_rng
+        number = self._number_of(gang)
         answer = None if question is None else question.answer()
         late = rng.choice(PLACE_SECONDS) if self.are_places_late else PLACE_SECONDS[0]
         if self.are_places_late and rng.random() < FAILED_PLACES:
             answer = None
-        found = self._alive(lambda: self._place_found(gang, answer, min(late, MOST_SEARCH)))
+        seconds = min(late, MOST_SEARCH)
+        found = self._alive(lambda: self._place_found(gang, number, answer, seconds))
         self._clock.after(late, found)
         if self.are_places_late and rng.random() < TWICE_SHARE:
             self._clock.after(2 * late, found)
+        if rng.random() < GONE_SHARE:
+            self._clock.after(late / 2, self._alive(lambda: self._make_again(gang)))
 
-    def _place_found(self, gang: GangKey, answer: PlaceAnswer | None, seconds: float) -> None:
+    def _make_again(self, gang: GangKey) -> None:
+        """Have the owner of a gang delete it, and create it once more."""
+        known = self.engine.gangs.by_key.get(gang)
+        if known is None or not known.members or self._recreate is None:
+            return
+        if self.are_places_late:
+            self._recreate(next(iter(known.members)))
+
+    def _number_of(self, gang: GangKey) -> int | None:
+        known = self.engine.gangs.by_key.get(gang)
+        return None if known is None else known.number
+
+    def _place_found(
+        self, gang: GangKey, number: int | None, answer: PlaceAnswer | None, seconds: float
+    ) -> None:
         self._hits.hit("W place sought")
-        if gang not in self.engine.gangs.by_key:
+        if self._number_of(gang) != number:
             self._hits.hit("F23 gone")
         self._history.say(f"{self.name}: place for {gang}: {answer}")
         self._step(None, "place", lambda: self.taking.place_found(gang, answer, seconds, self.now))

@@ -119,7 +119,7 @@ FAULTS: dict[str, str] = {
     "F22 crash": "we crash between an answer and the event of the pod",
     "F22 crash suspended": "we crash while a Job is suspended so that its pods are made anew",
     "F22 not whole": "a gang is born of which not all pods come in time",
-    "F23 gone": "a gang is gone when an answer about its place comes",
+    "F23 gone": "a gang is gone, or made again, when an answer about its place comes",
     "I10 failed": "our own search for one gang raises",
 }
 

@@ -317,10 +317,18 @@ class World:
             fails=self.workloads.fails if self.is_failing else None,
             evictions=self.evictions,
             patch_status=self.objects.patch_status if self.vocabularies else None,
+            recreate=self._recreate,
         )
         corral.start()
         corral.is_leading = name.endswith("-0")
         return corral
+
+    def _recreate(self, uid: str) -> None:
+        """Have the workload of a pod made again, as its owner may at any time."""
+        workload = self.workloads.of_uid.get(uid)
+        if workload is not None and not workload.is_over:
+            self.history.say(f"somebody makes {workload.name} again")
+            self.workloads.recreate(workload)
 
     def _lead(self, corral: Corral) -> KubeScheduler:
         self._leaders += 1
