@@ -7,8 +7,8 @@ gangs of 4 to 16 nodes, or both. A gang of whole nodes waits, for one rack, one 
 Times are the least of several, beside one search that ends without a place on the same books, in
 one run. The table of those who may go is made once for each state of the books.
 
-`question` rows: a gang asks the engine, which copies all that the answer depends on between two
-inputs, and the answer is found in a thread.
+`question` rows: a gang asks the engine, which copies all that the answer depends on in steps, and
+the answer is found in a thread. CPU, for other processes would count in steps as short as these.
 
 `least` rows: of so many hard cases (racks of 5 to 8 nodes, 14 to 34 pods and gangs, some across
 racks, with budgets), in how many the answer is the least of all sets, each of which is tried.
@@ -26,6 +26,7 @@ from msgspec.structs import replace
 
 from app.kube.watch.events import Listed
 from app.state.engine import Engine
+from app.state.gang.gang import Gang as Asking
 from app.state.settings import EngineSettings
 from benchmarks.table import Row, show
 from tests import records
@@ -167,9 +168,23 @@ def questions(nodes: int) -> Iterator[Row]:
         assert question.answer().is_found
         of = " of gangs" if runs == "gangs" else ""
         case = f"8 nodes of a rack, full of {4 * nodes} pods{of}"
-        took = _least_ms(lambda e=engine, g=gang: e.making_room.question(g, 30.0))  # type: ignore[misc]
-        yield Row("question", f"{case}, in the loop", nodes, took, "ms", target="<= 5 ms")
-        yield Row("question", f"{case}, in a thread", nodes, _least_ms(question.answer), "ms")
+        took = min(_longest_step_ms(engine, gang) for _ in range(ROUNDS))
+        yield Row("question", f"{case}, longest step", nodes, took, "ms", target="<= 5 ms")
+        yield Row("question", f"{case}, in a thread", nodes, _cpu_ms(question.answer), "ms")
+
+
+def _longest_step_ms(engine: Engine, gang: Asking) -> float:
+    """Of those that copy for a question, and the one that makes it: what the loop waits for."""
+    crowds = engine.making_room.crowd()
+    steps = [_cpu_ms(lambda: next(crowds)) for _ in engine.making_room.crowd()][:-1]
+    *_, crowd = engine.making_room.crowd()
+    return max(*steps, _cpu_ms(lambda: engine.making_room.question(gang, 30.0, crowd)))
+
+
+def _cpu_ms(run: Callable[[], object]) -> float:
+    began = time.process_time()
+    run()
+    return (time.process_time() - began) * 1000
 
 
 def least(cases: int) -> Iterator[Row]:
