@@ -305,6 +305,7 @@ def test_a_worker_that_differs_from_those_of_its_role_that_run_is_in_their_rack(
 def test_workers_of_one_role_that_differ_are_in_one_rack():
     two, three = (worker(f"t{index}", shape=TOLERANT) for index in range(2)), ("w0", "w1", "w2")
     world = World(four_racks(), [driver(workers=5, gpus=8), *two, *map(worker, three)])
+    world.tick()
     assert world.held == {}
     assert f"in one {RACK}" in sentence(world, "uid-w0")
     world = World(four_racks(), [driver(workers=4, gpus=8), worker("t0", shape=TOLERANT)])
