@@ -255,7 +255,8 @@ def are_together(one: Member, other: Member) -> bool:
 
 def _together(member: Member) -> object:
     """Equal for members with one constraint between them, but for a leader and its workers."""
-    return (member.leaf, member.constraint) if member.leaf else member.role
+    name = member.leaf or member.like
+    return (name, member.constraint) if name else member.role
 
 
 def _common(unplanned: tuple[Member, ...]) -> dict[SetKey, frozenset[str] | None]:
