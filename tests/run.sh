@@ -5,7 +5,7 @@
 #   sh tests/run.sh            everything that CI runs
 #   sh tests/run.sh fast       the same without the real control plane
 #   sh tests/run.sh operators  only the tests beside the operators that CI leaves out, which are built first
-#   sh tests/run.sh schedulers only those with kube-schedulers of other minor versions, which are built first
+#   sh tests/run.sh schedulers only those with kube-schedulers, or an API server, of other minor versions, which are built first
 #
 # Needs Python 3.11 or newer; and Go, or a control plane built earlier, for the last part. Without either it says how
 # many tests were not run. The page is tried in Chromium: on Debian, as root, it is installed; elsewhere the tests are

@@ -4,7 +4,7 @@
 #
 #   sh build.sh                  make what is missing (minutes when Go's own cache is cold), then print the folder
 #   sh build.sh --operators      the same with the operators that CI leaves out
-#   sh build.sh --schedulers     the same with the kube-schedulers of other minor versions, which CI leaves out
+#   sh build.sh --schedulers     the same with the kube-schedulers and the API server of other minor versions, which CI leaves out
 #   sh build.sh --folder         print the folder, make nothing, need no Go
 #   sh build.sh --missing        print what is not there yet, one file per line; make nothing
 #   sh build.sh --program NAME   print the file of that operator, whether it is there or not
@@ -137,7 +137,7 @@ for thing in $(missing); do
         program=${thing%-v*}
         package=$(column_of "$program" 4)/$(column_of "$program" 5)
         its=''
-        case $program in kube-scheduler-*) its=$(stamps_of "${thing#"$program-"}") ;; esac
+        case $program in kube-scheduler-* | kube-apiserver-*) its=$(stamps_of "${thing#"$program-"}") ;; esac
         build "${package%/.}" "$here/operators/$(column_of "$program" 2)" "$its"
         ;;
     *) build "k8s.io/kubernetes/cmd/$thing" "$here" "$stamps" ;;

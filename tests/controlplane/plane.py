@@ -104,7 +104,7 @@ def operator(program: str) -> Path:
     """An operator of operators/table.txt, its version by its go.mod. Raises: BinariesMissing."""
     file = Path(_build_script("--program", program).strip())
     if not file.exists():
-        option = "--schedulers" if program.startswith("kube-scheduler") else "--operators"
+        option = "--schedulers" if program.startswith("kube-") else "--operators"
         raise BinariesMissing(
             f"{file.name} is not built: run `sh tests/controlplane/build.sh {option}`"
         )
@@ -138,14 +138,18 @@ class ControlPlane:
         has_controllers: bool = False,
         is_audited: bool = False,
         apiserver_flags: Sequence[str] = (),
+        apiserver: str | Path = "kube-apiserver",
         manifests: Sequence[Object] | None = None,
     ) -> None:
-        """`manifests`: what is applied at the start; None: deploy/rbac.yaml and policy.yaml."""
+        """`apiserver`: its program, such as one of another version.
+
+        `manifests`: what is applied at the start; None: deploy/rbac.yaml and policy.yaml.
+        """
         self.folder = folder
         self._binaries = binaries()
         self._has_controllers = has_controllers
         self._is_audited = is_audited  # else `denials` knows nothing; a line a request costs
-        self._more_flags = apiserver_flags
+        self._more_flags, self._apiserver_program = apiserver_flags, apiserver
         self._manifests = manifests
         self._stack = ExitStack()
         self._clusters: dict[str, Cluster] = {}
@@ -289,7 +293,7 @@ class ControlPlane:
 
     def start_apiserver(self) -> None:
         """Starts kube-apiserver on the data there is, and returns when it is ready."""
-        self._apiserver = self._run("kube-apiserver", *self._flags)
+        self._apiserver = self._run(self._apiserver_program, *self._flags)
         wait_ready(self._apiserver, f"{self.url}/readyz", token("admin"))
 
     def stop_apiserver(self) -> None:
@@ -446,7 +450,7 @@ class ControlPlane:
 
     def _run(self, program: str | Path, *flags: str) -> Process:
         file = self._binaries / program
-        log = "kube-scheduler" if file.name.startswith("kube-scheduler") else file.name
+        log = "-".join(file.name.split("-")[:2])  # without a version
         process = Process([file, *flags], self.folder / f"{log}.log")
         self._stack.callback(process.stop)
         return process
