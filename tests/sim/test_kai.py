@@ -17,7 +17,9 @@ from tests.sim.judging import Judging
 from tests.sim.kai.pod_group import GROUP_NAME, TOPOLOGY, WORDS, group_of, spec
 from tests.sim.native.checks import NativeChecks
 from tests.sim.native.pod_group import HOST, Policy
+from tests.sim.native.rest import AtRest
 from tests.sim.objects import Objects
+from tests.sim.oracle import Taken
 from tests.sim.violation import Violation
 
 NODES = tuple(node(f"b0/r{at // 2}/n{at}", gpus=1) for at in range(4))
@@ -25,6 +27,25 @@ NODES = tuple(node(f"b0/r{at // 2}/n{at}", gpus=1) for at in range(4))
 
 def worker(name):
     return pod(name, gpus=1, annotations={GROUP_NAME: "g"})
+
+
+class Resting:
+    """A PodGroup of three, of which one runs, and nodes with room for one pod each."""
+
+    def __init__(self):
+        clock = Clock()
+        self.api = ApiServer(clock, History(clock))
+        self.objects = Objects(clock, self.api)
+        for each in NODES[:2]:
+            self.api.create("Node", each)
+        self.objects.create(KAI_GROUP, "g", metadata={"generation": 1}, spec=spec(Policy(3, "")))
+        self.api.create("Pod", msgspec.structs.replace(worker("w0"), node="n0", phase="Running"))
+        for name in ("w1", "w2"):
+            self.api.create("Pod", worker(name))
+
+    def waits(self):
+        rest = AtRest(self.api, self.objects, Hits(), WORDS)
+        return rest.waits_in_vain("g", self.api.list("Pod"), Taken(frozenset()))
 
 
 class Judged(Judging):
@@ -87,3 +108,10 @@ def test_a_plan_over_two_racks_is_a_violation_where_one_is_required():
     judged.show(judged.put(Policy(3, RACK)))
     with pytest.raises(Violation, match=r"N2: g requires one .*rack: planned on"):
         judged.checks.took(judged.life)
+
+
+def test_pods_that_a_running_gang_lacks_wait_in_vain_only_where_all_of_them_have_room():
+    resting = Resting()
+    assert resting.waits() == ""
+    resting.api.create("Node", NODES[2])
+    assert resting.waits() == "2 pods in the cluster"

@@ -33,4 +33,13 @@ def group_name_of(pod: PodRecord) -> str:
 
 
 NO_CONDITION = "no condition of these is judged"
-WORDS = Words("kai", KAI_GROUP, "kaigroup", NO_CONDITION, spec, group_of, group_name_of)
+WORDS = Words(
+    "kai",
+    KAI_GROUP,
+    "kaigroup",
+    NO_CONDITION,
+    spec,
+    group_of,
+    group_name_of,
+    repairs_together=True,
+)

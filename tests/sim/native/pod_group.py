@@ -84,6 +84,8 @@ class Words:
     spec: Callable[[Policy], Json]
     group_of: Callable[[Json], NativeGroup]
     group_name_of: Callable[[PodRecord], str]
+    repairs_together: bool = False
+    """Pods that a running gang lacks of what it needs get nodes all at once, or none."""
 
 
 NATIVE_WORDS = Words(

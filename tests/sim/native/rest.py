@@ -71,7 +71,10 @@ class AtRest:
         waiting = [pod for pod in live if not pod.node and is_ready(pod)]
         bound = {pod.node for pod in live if pod.node}
         done = any(pod.phase == "Succeeded" for pod in members)
-        least = 1 if bound else its.least
+        having = sum(bool(pod.node) for pod in live)
+        having += sum(pod.phase == "Succeeded" for pod in members)
+        lacks = max(its.least - having, 1) if self.words.repairs_together else 1
+        least = lacks if bound else its.least
         if len(waiting) < least or not waiting or (done and not bound):
             return ""
         cluster: Cluster = among or self.api
