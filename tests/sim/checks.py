@@ -63,6 +63,7 @@ from tests.sim.told import (
     note_losses,
     places_held,
     pods_of,
+    role_in,
     role_of,
     roles_of,
     start_of,
@@ -520,7 +521,8 @@ class Checks:
             is_owed = gang.key in life.engine.gangs.unreviewed
             absent = () if is_owed else gang.placeholders.values()
             kept = (each.member for each in absent if not each.is_spare)
-            like = [each.pod for each in kept if each.role == role_of(role[0])]
+            its = role_of(role[0])
+            like = [each.pod for each in kept if role_in(each.leaf, each.pod) == its]
             planned = [
                 nodes[gang.plan.nodes[each.uid]]
                 for each in (*role, *like)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import msgspec
@@ -86,6 +86,11 @@ class Wanted:
     def role(self) -> tuple[object, ...]:
         return (self.pod_set, self.pod.request, own.own_shape(self.pod)[0])
 
+    @property
+    def together(self) -> tuple[object, ...]:
+        """Equal for those with one constraint between them, but for a leader and its workers."""
+        return (self.pod_set, self.constraint) if self.pod_set else self.role
+
 
 def wanted(pod: PodRecord) -> Wanted:
     """A member that is there."""
@@ -155,7 +160,8 @@ def place(
     }
     try:
         pod_sets = _pod_sets(ordered, axis, is_led=not bound)
-        gang = Gang(str(key), Group("gang", pod_sets))
+        units = _together(pod_sets, ordered, bound)
+        gang = Gang(str(key), Group("gang", units))
         found = find(tree, capacity, gang, masks, Options(tries=MOST_TRIES))
     except InvalidRequest:
         return None
@@ -185,6 +191,29 @@ def _pod_sets(roles: list[list[Wanted]], axis: ResourceAxis, *, is_led: bool) ->
     )
 
 
+def _together(
+    pod_sets: Iterable[PodSet], roles: list[list[Wanted]], bound: list[PodRecord]
+) -> tuple[PodSet | Group, ...]:
+    """Those of one leaf in one group: its pods are not alike where another webhook changed some.
+
+    Where some run, the masks keep the others there.
+    """
+    units: dict[tuple[object, ...], list[PodSet]] = {}
+    for each in pod_sets:
+        first = roles[int(each.name)][0]
+        key = each.name if each.leader is not None else first.together
+        units.setdefault((key,), []).append(each)
+    ran = {each.together for each in map(wanted, bound)}
+    found: list[PodSet | Group] = []
+    for (key,), its in units.items():
+        if len(its) == 1 or key in ran:
+            found += its
+        else:
+            free = tuple(replace(each, constraint=ANYWHERE) for each in its)
+            found.append(Group(f"unit {its[0].name}", free, its[0].constraint))
+    return tuple(found)
+
+
 def _names_levels(each: Wanted) -> bool:
     return bool(each.slices or each.constraint.required or each.constraint.preferred)
 
@@ -212,12 +241,12 @@ def _books(
 
 
 def _pinned(api: Cluster, like: Wanted, bound: list[PodRecord]) -> set[str] | None:
-    """The domains its role, or its group, runs in where one is required; None: anywhere."""
+    """The domains its leaf, or its group, runs in where one is required; None: anywhere."""
     required = like.constraint.required
     same = [
         pod
         for pod in map(wanted, bound)
-        if (pod.group == like.group if like.group else pod.role == like.role)
+        if (pod.group == like.group if like.group else pod.together == like.together)
     ]
     if not required or not same:
         return None

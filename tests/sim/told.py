@@ -196,7 +196,7 @@ def is_known(key: GangKey, made: Sequence[WorkloadRecord]) -> bool:
 
 
 def roles_of(life: Life, gang: Gang) -> list[list[PodRecord]]:
-    """Live members that are identical to the placement."""
+    """Live members that have a constraint between them."""
     by_role: dict[object, list[PodRecord]] = {}
     for pod in members_of(life, gang.key):
         if is_live(pod):
@@ -213,16 +213,24 @@ def places_held(gang: Gang) -> int:
 
 
 def role_of(pod: PodRecord) -> Role:
-    """Members of a gang of which this is the same are identical to the placement."""
+    """Members of a gang of which this is the same have a constraint between them.
+
+    Those of a leaf that has a name, else those that are alike.
+    """
     known = _roles.get(id(pod))
     if known is not None and known[0] is pod:
         return known[1]
     claim = claim_of(pod)
-    role = (claim.leaf if claim else "", pod.request, own.own_shape(pod)[0])
+    role = role_in(claim.leaf if claim else "", pod)
     if len(_roles) >= MOST_RECORDS:
         _roles.clear()
     _roles[id(pod)] = (pod, role)
     return role
+
+
+def role_in(leaf: str, pod: PodRecord) -> Role:
+    """The same of a pod in this leaf, which may not exist yet."""
+    return (leaf,) if leaf else ("", pod.request, own.own_shape(pod)[0])
 
 
 def domain(node: NodeRecord, level: str) -> str:
