@@ -15,6 +15,7 @@ import copy
 import itertools
 import json
 import os
+import re
 import socket
 import ssl
 import subprocess
@@ -450,7 +451,7 @@ class ControlPlane:
 
     def _run(self, program: str | Path, *flags: str) -> Process:
         file = self._binaries / program
-        log = "-".join(file.name.split("-")[:2])  # without a version
+        log = re.sub(r"-\d.*", "", file.name)  # without a version
         process = Process([file, *flags], self.folder / f"{log}.log")
         self._stack.callback(process.stop)
         return process
