@@ -10,8 +10,8 @@ module, creates them again under the same name. How long a gang is bound in part
 room for the rest in its rack is clocked here, from the history and the nodes alone.
 
 With `has_jobs` half of the gangs without a gate are Jobs, of which Kubernetes' own controller makes
-the pods. It takes longer with each pod that is lost, so that a Job is ended that is not whole when
-all is calm.
+the pods. It takes longer with each pod that is lost, 10 s and more: a Job that lacks some for
+longer is ended, and so is one that is not whole when all is calm.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from random import Random
 
-from tests.cluster import GPU, RACK, Cluster, Object, Refused, grid, job
+from tests.cluster import GPU, RACK, Cluster, Object, Refused, collection, grid, job
 from tests.controlplane import node_faults
 from tests.controlplane.chronicle import JOB_PODS, Chronicle, Seen
 from tests.workloads import asking, behind_gate, members
@@ -33,6 +33,7 @@ PAUSE_SECONDS = (0.0, 2.0)  # until its name is used again
 FLAP_SECONDS = (1.0, 4.0)  # between two nodes that are lost
 DOWN_SECONDS = (1.0, 6.0)
 LOSS_SECONDS = (2.0, 6.0)  # between two members that are deleted on sound nodes
+JOB_SECONDS = 5.0  # that a Job may lack pods
 MOST_FAILURES = 10_000  # of a Job: more than are ever lost
 
 
@@ -46,6 +47,7 @@ class Owner:
     size: int = 0  # 0: nothing
     ends_at: float = 0.0  # once whole; 0: not yet whole
     next_at: float = 0.0  # when it wants something again
+    whole_at: float = 0.0  # of a Job: when all its pods were there last, or it was created
 
 
 @dataclass(slots=True)
@@ -87,7 +89,10 @@ class Unrest:
         self.clock(gangs, now)
         self._flap(now)
         for owner in self.owners:
-            self._own(owner, gangs.get(owner.name, []), now)
+            pods = gangs.get(owner.name, [])
+            if len(pods) == owner.size:
+                owner.whole_at = now
+            self._own(owner, pods, now)
         self._lose_a_member(gangs, now)
 
     def calm(self) -> None:
@@ -155,6 +160,7 @@ class Unrest:
                 owner.size = self.random.randint(SMALLEST, LARGEST)
                 owner.ends_at = 0.0
                 if owner.is_job:
+                    owner.whole_at = now
                     self._create_one(self._job(owner))
                 else:
                     self._create(owner, pods)
@@ -162,8 +168,11 @@ class Unrest:
             owner.next_at = now + self.random.uniform(*PAUSE_SECONDS)
             self.counts.ended += 1
             self._end(owner, pods)
-        elif len(pods) < owner.size and not owner.is_job:
-            self._create(owner, pods)
+        elif len(pods) < owner.size:
+            if not owner.is_job:
+                self._create(owner, pods)
+            elif now >= owner.whole_at + JOB_SECONDS:
+                self._end(owner, pods)
         elif not owner.ends_at and all(one.node for one in pods):
             owner.ends_at = now + self.random.uniform(*LIFE_SECONDS)
             self.counts.started += 1
@@ -193,7 +202,9 @@ class Unrest:
     def _end(self, owner: Owner, pods: list[Seen]) -> None:
         """Deletes what is there of a gang."""
         if owner.is_job and owner.size:
-            self.cluster.delete("Job", owner.name)
+            # Else the API server would leave it to the garbage collector, which is not there.
+            where = f"{collection('Job', 'default')}/{owner.name}"
+            self.cluster.request("DELETE", where, params={"propagationPolicy": "Background"})
         owner.size = 0
         self._delete(pods)
 
