@@ -22,6 +22,7 @@ NOW = 1_000.0
 WEB = Owner("apps/v1", "ReplicaSet", "web", "uid-web")
 AT_ONCE = {"native_pod_groups": "on"}
 HOST = "kubernetes.io/hostname"
+WHOLE = 1_000_000_000  # visits of a search: more than any makes
 
 
 def engine_of(
@@ -30,8 +31,11 @@ def engine_of(
     objects: Iterable[ObjectRecord] = (),
     **settings: Any,
 ) -> Engine:
-    """An engine that has read a cluster."""
-    chosen = EngineSettings(levels=(BLOCK, RACK), **settings)
+    """An engine that has read a cluster, and ends each search on the loop.
+
+    While one goes on in a thread, gangs that come later may be placed first.
+    """
+    chosen = EngineSettings(levels=(BLOCK, RACK), visits_per_search=WHOLE, **settings)
     kinds = DIALECTS.configured(chosen).kinds
     engine = Engine(chosen.model_copy(update={"kinds": kinds}))
     its = list(objects)
