@@ -125,7 +125,8 @@ def _changed(desk: Desk, asked: review.Request) -> bytes:
         return _refused(desk, asked, errors)
     operations = change.operations
     if adds_gate(operations):
-        nodes = desk.place(change.pod, asked.namespace)
+        # A place would be held for it, and a dry run is to leave nothing behind.
+        nodes = None if asked.dry_run else desk.place(change.pod, asked.namespace)
         if nodes is not None:
             operations = born(change, asked.object, nodes)
         if not asked.dry_run:

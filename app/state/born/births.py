@@ -5,8 +5,8 @@
     no place, or nothing known, or others first    None: it gets the gate, as ever
     a pod that nobody makes anew                   None, unless its group says fast admission
 
-The pod has no uid and no name yet, and may never exist: it may be a dry run, or be refused by a
-quota. So an answer takes nothing but a place for each pod, which ends `born_seconds` after the last
+The pod has no uid and no name yet, and may never exist: a quota may refuse it, or another webhook.
+So an answer takes nothing but a place for each pod, which ends `born_seconds` after the last
 of the gang's pods has come. Who asks may name any namespace: of gangs none of whose pods has come,
 those of all other namespaces together hold no more than one may. A gang that was not whole in time
 is not born in place again for a while, nor is one that was given back (`giving_back.py`).

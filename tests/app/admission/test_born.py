@@ -116,12 +116,11 @@ async def test_no_place_is_asked_for_a_pod_that_would_get_no_gate(tmp_path: Path
     assert asked == []
 
 
-async def test_a_dry_run_is_answered_alike_and_not_counted(tmp_path: Path):
+async def test_a_dry_run_gets_the_gate_and_no_place_is_asked_for(tmp_path: Path):
     asked: list[tuple[PodRecord, str]] = []
     async with running_port(tmp_path, place=placed(asked)) as running:
         async with running.client(pair("first")) as client:
             answer = await client.post("/mutate", json=review(member("g", 0, 2), dryRun=True))
-        assert patch_of(answer.json()["response"])
-        assert running.value(BORN) == 0
-    ((_, namespace),) = asked
-    assert namespace == "default"
+        assert corral.GATE in str(patch_of(answer.json()["response"]))
+        assert (running.value(BORN), running.value("corral_pods_gated_total")) == (0, 0)
+    assert asked == []
