@@ -772,7 +772,7 @@ PLANTED = (
         "app.state.born.births.Births._begun",
         Change(
             "statement",
-            "gang.birth.beside = self.planner.beside(gang, founder, node, room)",
+            "gang.birth.beside = self.single_nodes.beside(gang, founder, node, room)",
             becomes="pass",
         ),
         "pods are narrowed to the rack of their plan alone",

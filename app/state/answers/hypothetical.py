@@ -44,6 +44,7 @@ from app.state.gang.gangs import Gangs
 from app.state.plan.exclusions import EARMARKED, UNLABELLED
 from app.state.plan.planner import Planner
 from app.state.plan.pod_sets import levels_of
+from app.state.plan.single_nodes import with_levels
 from app.state.pods.nominations import Nominations
 from app.state.report import messages
 from topology.fit.fit import NOT_OPEN
@@ -211,7 +212,7 @@ class Hypothetical:
             return Rejected(messages.mistaken(claim.gang, claim.flaw))
         levels = _levels(gang, claim)
         name = None if gang is None else gang.membership.topology
-        topologies = self.planner.with_levels(levels, name)
+        topologies = with_levels(self.books, levels, name)
         if not topologies:
             return Rejected(str(self.planner.unknown(levels, name)))
         return Question(

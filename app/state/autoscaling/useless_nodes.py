@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from app.state.cache.node_refusals import Shaped
 from app.state.gang.gang import Gang
 from app.state.plan.planner import Planner
+from app.state.plan.single_nodes import with_levels
 
 MOST_NODES = 128  # that are named one by one, each a requirement of its own
 MOST_DOMAINS = 512  # that are named instead: autoscalers read them from labels of node groups
@@ -54,7 +55,7 @@ def _best(
     planner: Planner, gang: Gang, level: str, pods: Mapping[Shaped, Mapping[str, int]]
 ) -> frozenset[str]:
     """The nodes of the domain that takes most pods of the first kind, of equal ones the first."""
-    for topology in planner.with_levels({level}, gang.membership.topology):
+    for topology in with_levels(planner.books, {level}, gang.membership.topology):
         slot_of = topology.tree.slot_of
         domain_of = topology.tree.domain_of[topology.levels.index(level)]
         for by_node in pods.values():

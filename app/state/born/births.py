@@ -34,6 +34,7 @@ from app.state.gang.owners import Owners
 from app.state.gang.parts import Birth, Narrowing
 from app.state.lifecycle.roll_call import RollCalls
 from app.state.plan.planner import Planner
+from app.state.plan.single_nodes import SingleNodes
 from app.state.plan.verdict import Plan
 from app.state.queueing import ungating
 from app.state.reserve import placeholders
@@ -58,6 +59,7 @@ class Births:
     settings: EngineSettings
     gangs: Gangs
     planner: Planner
+    single_nodes: SingleNodes
     queue: Queue
     absent_pods: AbsentPods
     reservations: Reservations
@@ -153,7 +155,7 @@ class Births:
         self.plans.use(gang, found, now)
         node = next(iter(found.nodes.values()))
         room = self.settings.narrow_nodes - len(self._planned(gang, founder))
-        gang.birth.beside = self.planner.beside(gang, founder, node, room)
+        gang.birth.beside = self.single_nodes.beside(gang, founder, node, room)
         return gang
 
     def _unseen_beside(self, namespace: str) -> Collection[GangKey]:

@@ -18,6 +18,7 @@ from app.state.lifecycle.disruption import Disruptions
 from app.state.lifecycle.roll_call import RollCalls
 from app.state.objects.declared import Objects
 from app.state.plan.planner import Planner
+from app.state.plan.single_nodes import SingleNodes
 from app.state.queueing import requeue, ungating
 from app.state.queueing.nominating import Nominating
 from app.state.report import messages
@@ -36,6 +37,7 @@ class Members:
     objects: Objects
     gangs: Gangs
     planner: Planner
+    single_nodes: SingleNodes
     replacements: Replacements
     disruptions: Disruptions
     plans: Plans
@@ -145,7 +147,9 @@ class Members:
             return gang.plan.nodes[pod.uid] != pod.node
         is_news = pod.node and (before is None or not before.pod.node)
         return bool(is_news) and any(
-            not self.planner.is_beside(gang, gang.member(uid), node, lambda: [(member, pod.node)])
+            not self.single_nodes.is_beside(
+                gang, gang.member(uid), node, lambda: [(member, pod.node)]
+            )
             for uid, node in gang.plan.nodes.items()
         )
 

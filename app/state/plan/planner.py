@@ -16,9 +16,7 @@ from itertools import chain, islice
 import numpy as np
 
 from app.dialects.spec import GangKey, TierPacking
-from app.state.cache import room
-from app.state.cache.books import ALL_NODES, Books, TopologyBooks, is_open
-from app.state.cache.eligibility import may_stay
+from app.state.cache.books import ALL_NODES, Books, TopologyBooks
 from app.state.cache.node_refusals import Offer, Refusals, Shaped
 from app.state.cache.node_table import NodeTable
 from app.state.effects import PlaceAnswer
@@ -26,16 +24,15 @@ from app.state.gang.families import Families
 from app.state.gang.gang import Gang
 from app.state.gang.last_places import LastPlaces
 from app.state.gang.membership import Member
-from app.state.gang.parts import DomainNodes, Searched
+from app.state.gang.parts import Searched
 from app.state.isolation import OnFault, reraise
-from app.state.plan.assignment import domain_of, plan_of
+from app.state.plan.assignment import plan_of
 from app.state.plan.exclusions import Told, closed_to, explained, names_of, unlabelled
 from app.state.plan.long_search import Answered
 from app.state.plan.nearness import nearness, places_of, planned_by_leaf, pods_by_leaf
 from app.state.plan.pod_sets import (
     PodSetMembers,
     are_narrowed_apart,
-    are_together,
     flaw_in_units,
     levels_of,
     pod_sets_of,
@@ -50,7 +47,7 @@ from app.state.plan.request import (
     search,
 )
 from app.state.plan.search_on import SearchesOn
-from app.state.plan.siblings import nodes_beside
+from app.state.plan.single_nodes import with_levels
 from app.state.plan.unfit import Signature, Unfit
 from app.state.plan.verdict import (
     CLAIMS_NOT_COUNTED,
@@ -69,7 +66,6 @@ from topology.errors import InvalidRequest
 from topology.fit.fit import pods_per_node
 from topology.fit.view import Allowance, Options
 from topology.model.answer import NoFit, Placement
-from topology.model.levels import NODE_LEVEL
 from topology.model.request import DomainOrder
 
 MOST_TRIES = 32  # failed attempts per search for a gang of several pod sets
@@ -143,7 +139,7 @@ class Planner:
 
         Where members are settled, only one that has their nodes serves the rest.
         """
-        found = self.with_levels(self._levels(gang, pod_sets), gang.membership.topology)
+        found = with_levels(self.books, self._levels(gang, pod_sets), gang.membership.topology)
         settled = [node for _, node in gang.settled()] if len(found) > 1 else []
         around = tuple(
             topology
@@ -157,16 +153,6 @@ class Planner:
         levels = {level for pod_set in pod_sets for level in pod_set.levels}
         return levels.union(levels_of(self.families.shared(gang).constraint))
 
-    def with_levels(self, levels: set[str], name: str | None = None) -> tuple[TopologyBooks, ...]:
-        """The topologies that have all of these levels, or the one of this name if it has them."""
-        topologies = self.books.topologies
-        if name is not None:
-            named = topologies.get(name)
-            return (named,) if named is not None and levels <= set(named.levels) else ()
-        if not levels:
-            return (topologies[ALL_NODES],)
-        return tuple(each for each in topologies.values() if levels <= set(each.levels))
-
     def nearness(self, gang: Gang) -> float | None:
         """How near the pods of a gang that runs are to what it prefers (`nearness.py`)."""
         spec = gang.membership.spec
@@ -175,93 +161,8 @@ class Planner:
         self.refresh()
         nodes = pods_by_leaf(spec, gang.membership.bound)
         levels = {level for constraint in spec.constraints() for level in levels_of(constraint)}
-        found = self.with_levels(levels, spec.topology) if levels else ()
+        found = with_levels(self.books, levels, spec.topology) if levels else ()
         return max((nearness(spec, nodes, each) for each in found), default=None)
-
-    def beside(self, gang: Gang, member: Member, node: str, room: int) -> tuple[str, ...]:
-        """The nodes of whole domains beside that in which a member has to be with others."""
-        level = member.constraint.required
-        if level is None or level == NODE_LEVEL:
-            return ()
-        found = self.with_levels({level}, gang.membership.topology)
-        return nodes_beside(found[0], level, node, room) if found else ()
-
-    # -- single nodes --------------------------------------------------------------------------
-
-    def domain_at(self, gang: Gang, member: Member, node: str) -> tuple[str, DomainNodes] | None:
-        """The domain of a node that a member gets without a search; None if it is in none."""
-        level = member.constraint.required or member.constraint.preferred
-        for topology in self.with_levels({level} if level else set(), gang.membership.topology):
-            slot = topology.tree.slot_of.get(node)
-            if slot is not None:
-                depth = topology.levels.index(level or NODE_LEVEL)
-                return domain_of(topology, depth, int(topology.tree.domain_of[depth][slot]))
-        return None
-
-    def is_beside(
-        self,
-        gang: Gang,
-        member: Member,
-        node: str,
-        running: Callable[[], Iterable[tuple[Member, str]]],
-    ) -> bool:
-        """Whether required levels allow a member on a node, beside others and their nodes."""
-        spec, level = gang.membership.spec, member.constraint.required
-        family = self.families.shared(gang)
-        if family.constraint.required is not None and not self._shares_domain(
-            gang, family.constraint.required, node, family.nodes
-        ):
-            return False
-        if level is not None:
-            near = (on for other, on in running() if are_together(other, member))
-            if not self._shares_domain(gang, level, node, near):
-                return False
-        for group in () if spec is None else spec.path_to(member.leaf):
-            if group.constraint.required is not None and spec is not None:
-                near = (on for other, on in running() if group in spec.path_to(other.leaf))
-                if not self._shares_domain(gang, group.constraint.required, node, near):
-                    return False
-        return True
-
-    def _shares_domain(self, gang: Gang, level: str, node: str, others: Iterable[str]) -> bool:
-        """Whether a node is in a domain of a level with one of the others, if there is any."""
-        is_alone = True
-        topologies = self.with_levels({level}, gang.membership.topology)
-        here = [
-            (topology.tree.slot_of, domains, domains[slot])
-            for topology in topologies
-            if (slot := topology.tree.slot_of.get(node)) is not None
-            for domains in (topology.tree.domain_of[topology.levels.index(level)],)
-        ]
-        for other in others:  # of a large gang: mostly the first one is enough
-            is_alone = False
-            for slot_of, domains, domain in here:
-                there = slot_of.get(other)
-                if there is not None and domains[there] == domain:
-                    return True
-        return is_alone
-
-    def may_have(self, gang: Gang, member: Member, node: str) -> bool:
-        """Whether a node takes a member now, by the books and the member's shape.
-
-        A pod that was nominated for the node comes first: the member's place may have been freed
-        for it.
-        """
-        record = self.books.nodes.get(node)
-        return (
-            record is not None
-            and is_open(record)
-            and may_stay(record, member.shape)
-            and (member.allowed is None or node in member.allowed)
-            and room.fits(
-                self.books,
-                node,
-                member.pod.request,
-                beside=self.nominations.on(
-                    node, member.pod.priority, gang.members, self.books.held
-                ),
-            )
-        )
 
     # -- searches ------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from app.state.gang.gang import Gang, Phase
 from app.state.gang.gangs import Gangs
 from app.state.gang.membership import Member
 from app.state.plan.planner import Planner
+from app.state.plan.single_nodes import SingleNodes
 from app.state.plan.verdict import NoPlan, Plan
 from app.state.queueing import ungating
 from app.state.queueing.requeue import Requeues
@@ -41,6 +42,7 @@ class Plans:
     settings: EngineSettings
     gangs: Gangs
     planner: Planner
+    single_nodes: SingleNodes
     queue: Queue
     reservations: Reservations
     absent_pods: AbsentPods
@@ -194,7 +196,7 @@ class Plans:
         gated = (each for each in gang.planned() if each.is_gated and each.constraint.required)
         if (member := next(gated, None)) is not None:
             node, room = gang.plan.nodes[member.pod.uid], self.settings.narrow_nodes
-            ungating.widen(gang, self.planner.beside(gang, member, node, room))
+            ungating.widen(gang, self.single_nodes.beside(gang, member, node, room))
 
     def make_in_turn(self, gang: Gang, now: float) -> None:
         """Search for a waiting gang whose back-off is over, in the next pass if others wait."""

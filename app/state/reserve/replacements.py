@@ -18,6 +18,7 @@ from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
 from app.state.gang.membership import Member
 from app.state.plan.planner import Planner
+from app.state.plan.single_nodes import SingleNodes
 from app.state.plan.verdict import Plan
 from app.state.queueing import ungating
 from app.state.queueing.requeue import Requeues
@@ -34,6 +35,7 @@ class Replacements:
     books: Books
     gangs: Gangs
     planner: Planner
+    single_nodes: SingleNodes
     reservations: Reservations
     requeues: Requeues
 
@@ -60,7 +62,7 @@ class Replacements:
     def _hold(self, gang: Gang, uid: str, lost: Member, now: float) -> None:
         """Hold the lost member's node for its placeholder, or let a spare stand in for that."""
         member, node = gang.placeholders[uid].member, lost.pod.node
-        domain = self.planner.domain_at(gang, member, node)
+        domain = self.single_nodes.domain_at(gang, member, node)
 
         def beside() -> Iterator[tuple[Member, str]]:
             for other in (gang.members[each] for each in gang.running if each != lost.pod.uid):
@@ -69,7 +71,7 @@ class Replacements:
                 if planned != lost.pod.uid and gang.has(planned):
                     yield gang.member(planned), on
 
-        may_stay = self.planner.may_have(gang, member, node) and self.planner.is_beside(
+        may_stay = self.single_nodes.may_have(gang, member, node) and self.single_nodes.is_beside(
             gang, member, node, beside
         )
         if domain is not None and may_stay:

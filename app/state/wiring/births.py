@@ -21,6 +21,7 @@ class BirthParts(RoomParts):
             self.settings,
             self.gangs,
             self.planner,
+            self.single_nodes,
             self.queue,
             self.absent_pods,
             self.reservations,

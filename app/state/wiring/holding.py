@@ -27,12 +27,19 @@ class HoldingParts(AutoscalingParts):
             self.outbox,
         )
         self.replacements = Replacements(
-            self.settings, self.books, self.gangs, self.planner, self.reservations, self.requeues
+            self.settings,
+            self.books,
+            self.gangs,
+            self.planner,
+            self.single_nodes,
+            self.reservations,
+            self.requeues,
         )
         self.plans = Plans(
             self.settings,
             self.gangs,
             self.planner,
+            self.single_nodes,
             self.queue,
             self.reservations,
             self.absent_pods,

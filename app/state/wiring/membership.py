@@ -35,6 +35,7 @@ class MembershipParts(HoldingParts):
             self.objects,
             self.gangs,
             self.planner,
+            self.single_nodes,
             self.replacements,
             self.disruptions,
             self.plans,

@@ -11,6 +11,7 @@ from app.state.gang.gangs import Gangs
 from app.state.isolation import OnFault
 from app.state.plan.planner import Planner
 from app.state.plan.search_on import SearchesOn
+from app.state.plan.single_nodes import SingleNodes
 from app.state.queueing.outbox import Outbox
 from app.state.settings import EngineSettings
 from app.state.turns.budget import Budget
@@ -43,6 +44,7 @@ class PlanningParts(ClusterParts):
             packing=self.settings.packing,
             on_fault=on_fault,
         )
+        self.single_nodes = SingleNodes(self.books, self.nominations, self.planner.families)
         self.run_times = RunTimes(self.settings.backfill, self.gangs)
         self.planner.expected_seconds = self.run_times.seconds_of_gang
         self.starvation = Starvation(
