@@ -83,9 +83,8 @@ class Planner:
     nominations: Nominations
     budget: Budget
     searches_on: SearchesOn
-    most_visits: (
-        int  # in one search for a gang of several pod sets; what is beyond goes on elsewhere
-    )
+    most_visits: int
+    """In one search for a gang of several pod sets; what takes more goes on elsewhere."""
     honours_preferred: bool = True  # preferred node affinity decides before capacity does
     is_balanced: bool = False  # pods with a preferred level are spread evenly
     order: DomainOrder = DomainOrder.TIGHTEST  # of gangs whose policy is Kueue's
