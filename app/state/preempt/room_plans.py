@@ -335,17 +335,15 @@ class RoomPlans:
             return None  # as in most ticks: it may have thousands of pods
         if gang.phase is not Phase.WAITING or gang.membership.lowest_priority < plan.priority:
             return "withdrawn"
-        if not (is_same and _wanted(gang) == plan.wanted) and not self._has_moved_in(
-            gang, plan, now
-        ):
+        if self.planner.sought(gang) != plan.sought:
             return "other_pods" if is_same else "withdrawn"
+        if not (is_same and _wanted(gang) == plan.wanted):
+            self._move_in(gang, plan, now)
         plan.version = gang.version
         return None
 
-    def _has_moved_in(self, gang: Gang, plan: RoomPlan, now: float) -> bool:
-        """Keep the place for pods that were made again; False if they are not as those before."""
-        if self.planner.sought(gang) != plan.sought:
-            return False
+    def _move_in(self, gang: Gang, plan: RoomPlan, now: float) -> None:
+        """Keep the place for pods that were made again as those before."""
         self.nominations.end_kept(plan.places)
         plan.number, plan.wanted = gang.number, _wanted(gang)
         plan.places = self._places(gang, plan.seats, plan.priority)
@@ -353,7 +351,6 @@ class RoomPlans:
         if plan.stage is not Stage.CHECKING:
             self._note(gang.key, plan, now)
         self.reservations.capacity_grew(plan.nodes)
-        return True
 
     def _go_on(self, gang: Gang, plan: RoomPlan, now: float) -> None:
         if not plan.is_sent and not self._kept.has_room(gang, plan):

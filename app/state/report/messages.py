@@ -181,7 +181,7 @@ _NOT_MADE = {
     "refused": "{who} may not be evicted",
     "unanswered": "the API server does not say whether the pods may be evicted",
     "changed": "the place, or those who would have had to go, have changed",
-    "other_pods": "it has other pods now",
+    "other_pods": "its pods, or what they require, have changed",
     "stuck": "{who} does not end in time",
     "taken": "{who} took what was freed",
     "lost": "what was freed is not enough any more",

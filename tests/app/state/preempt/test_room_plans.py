@@ -768,6 +768,23 @@ def test_no_pod_goes_for_a_gang_that_has_become_larger_than_its_place():
     assert world.results == {"other_pods": 1}
 
 
+def test_no_pod_goes_for_a_place_that_serves_the_gang_no_more():
+    """The same pods, which may not be apart any more."""
+    waiting = train(4, required=None)
+    high = [pod(f"h{on}", on=on, priority=5000, phase="Running") for on in (N1[0], N2[0])]
+    pods = [*high, *gang("a", *N1[1:]), *gang("b", *N2[1:])]
+    world = Evicting(two_racks(), pods, waiting=waiting, silent=True)
+    (plan,) = world.engine.room_plans.of.values()
+    assert {node[:2] for node in plan.nodes} == {"n1", "n2"}
+    together = group("T", 4, RACK)
+    world.put(*[replace(each, annotations=together) for each in waiting])
+    world.tick()
+    world.silent = False
+    world.run(1.0)
+    assert world.evicted == []
+    assert world.results == {"other_pods": 1}
+
+
 def one_pod(world):
     first = world.pods[train()[0].uid]
     world.delete(first)
