@@ -339,7 +339,7 @@ def test_many_gangs_are_looked_at_in_turn_and_none_twice():
 def test_what_a_gang_asks_for_is_shown_and_its_time_goes_on():
     world = Marking(four_racks(), gated("g", 5))
     world.wait(10)
-    shown = view(world.gang(), world.now).needs_nodes
+    shown = view(world.gang(), world.now, world.engine.books).needs_nodes
     assert shown is not None
     assert (shown.reason, shown.pods, shown.level, shown.largest) == ("never", 5, RACK, 4)
     assert shown.ask == "mark"
@@ -355,7 +355,7 @@ def test_what_a_gang_asks_for_is_shown_and_its_time_goes_on():
 
 def test_a_gang_that_asks_for_nothing_shows_nothing():
     world = Marking(four_racks(), [*full(), *gated("g", 4)])
-    assert view(world.gang("g"), world.now).needs_nodes is None
+    assert view(world.gang("g"), world.now, world.engine.books).needs_nodes is None
 
 
 def test_ten_thousand_marked_pods_cost_no_write_and_no_search_while_nothing_happens():

@@ -294,7 +294,7 @@ def test_what_is_not_provisioned_waits_and_its_message_is_shown():
     made.run(2000)
     assert (attempts(made), made.marked()) == ([1], [])
     (one,) = made.engine.gangs.by_key.values()
-    shown = view(one, made.now).needs_nodes
+    shown = view(one, made.now, made.engine.books).needs_nodes
     assert shown is not None
     assert (shown.ask, shown.request) == ("request", made.names(REQUEST)[0])
     assert "CapacityIsNotFound" in shown.message
