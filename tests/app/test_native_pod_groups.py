@@ -79,9 +79,11 @@ async def world(
             admission_key=key,
         )
         async with started(settings) as corral:
-            # A webhook fails open: while Corral reads the cluster its answer may come too late.
+            # A webhook fails open: where the machine is busy its answer may come too late.
             await until(lambda: corral.engine.is_synced, seconds=60.0)
             for each in configurations(corral.admission_url):
+                for asked in each.get("webhooks", ()):
+                    asked["timeoutSeconds"] = 30
                 path = collection(each["kind"], None, each["apiVersion"])
                 assert (await client.create(path, each)).status == 201
             shipped = SchedulerConfig.read(SCHEDULER_CONFIG)
