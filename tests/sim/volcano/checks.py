@@ -107,6 +107,10 @@ class VolcanoChecks:
         if not ours:
             self._lets_in(life, group, said["phase"])
 
+    def _waits_again(self, life: Life, group: Group) -> bool:
+        waiting = life.engine.pools._waiting.values()
+        return any(key.name == group.name for keys in waiting for key in keys)
+
     def _lets_in(self, life: Life, group: Group, phase: str) -> None:
         """What was let in and has not been shown since counts; of others it is looked at again."""
         life.let_in.pop(group.uid, None)
@@ -120,6 +124,8 @@ class VolcanoChecks:
             each
             for each, version in shown
             if is_in(each) or (each.is_new and life.let_in.get(each.uid) == version)
+            # One that was refused again since, as its status never showed, has nothing.
+            if each.uid == group.uid or not self._waits_again(life, each)
         ]
         queue = self._told(life, QUEUE).get(group.queue)
         lacks = "" if queue is None else short(group, inside, queue)
