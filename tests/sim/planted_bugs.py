@@ -291,7 +291,7 @@ PLANTED = (
     ),
     Planted(
         "app.state.fairness.absent_pods.AbsentPods.why_not",
-        Change("expression", "self._taken_in.get(namespace, {})", becomes="{}"),
+        Change("expression", "self._taken_in.of(namespace)", becomes="Counter()"),
         "each gang of a namespace may hold as many absent pods as all of them together",
     ),
     Planted(

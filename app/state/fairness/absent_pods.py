@@ -21,6 +21,7 @@ from app.dialects.registry import Dialects
 from app.dialects.spec import GangKey
 from app.kube.core.objects import Amounts, ObjectRecord
 from app.state.cache.books import ALL_NODES, Books
+from app.state.cache.totals import Totals
 from app.state.gang.gang import Gang
 from app.state.plan.verdict import (
     AbsentRefusal,
@@ -56,8 +57,8 @@ class AbsentPods:
         default_factory=lambda: defaultdict(Counter)
     )
     """How many of `held` are alike."""
-    _taken_in: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    """By namespace: what `held` requests in all."""
+    _taken_in: Totals = field(default_factory=Totals)
+    """What `held` requests in all."""
     _allowances: dict[str, dict[str, Allowance]] = field(default_factory=dict)
     """By namespace and the uid of the object that says so."""
     _namespace_of: dict[str, str] = field(default_factory=dict)  # by that uid
@@ -92,14 +93,13 @@ class AbsentPods:
         """Count so many more of a kind, or fewer."""
         key, request = held
         namespace = key.namespace
-        of_namespace, taken = self._of_namespace[namespace], self._taken_in[namespace]
+        self._taken_in.add(namespace, request, pods)
+        of_namespace = self._of_namespace[namespace]
         of_namespace[held] += pods
-        for resource, amount in request:
-            taken[resource] += amount * pods
         if not of_namespace[held]:
             del of_namespace[held]
         if not of_namespace:
-            del self._of_namespace[namespace], self._taken_in[namespace]
+            del self._of_namespace[namespace]
 
     @property
     def awaited(self) -> Mapping[GangKey, int]:
@@ -175,7 +175,7 @@ class AbsentPods:
             return TooManyAwaited(namespace, pods, others, most)
         if not uids:
             return None
-        wanted = Counter(self._taken_in.get(namespace, {}))
+        wanted = self._taken_in.of(namespace)
         alike = Counter(gang.placeholders[uid].member.pod.request for uid in uids)
         for request, pods in alike.items():
             wanted.update({resource: amount * pods for resource, amount in request})
@@ -210,7 +210,7 @@ class AbsentPods:
     def _used_share(self, namespace: str) -> float:
         """By pods, or by the resource it has most of; whichever leaves it more."""
         most, share = self._bound(namespace)
-        taken = self._taken_in[namespace]
+        taken = self._taken_in.of(namespace)
         by_pods = taken[PODS] / most if most else math.inf
         if not share:
             return by_pods
@@ -306,10 +306,10 @@ class AbsentPods:
         if awaited != self._awaited_in:
             yield "what gangs of namespaces wait for is not the sum of their placeholders"
         totals: defaultdict[str, Counter[_Held]] = defaultdict(Counter)
-        taken: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        taken = Totals()
         for held in self.held.values():
             key, request = held
             totals[key.namespace][held] += 1
-            taken[key.namespace].update(dict(request))
+            taken.add(key.namespace, request)
         if (totals, taken) != (self._of_namespace, self._taken_in):
             yield "what namespaces hold for absent pods is not the sum of those"

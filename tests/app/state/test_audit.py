@@ -224,7 +224,7 @@ def count_a_place_twice(engine):
 
 
 def count_what_it_takes_twice(engine):
-    engine.absent_pods._taken_in["default"]["cpu"] += 1
+    engine.absent_pods._taken_in.add("default", (("cpu", 1),))
 
 
 def keep_a_gang_that_is_gone(engine):
