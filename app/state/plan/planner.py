@@ -267,18 +267,9 @@ class Planner:
         self.searches_on.ask(
             question.gang.key,
             signature,
-            lambda: self._requests(question, topologies),
+            lambda: _requests(self._builder(), question, topologies),
             self._unfit.now,
         )
-
-    def _requests(
-        self, question: Question, topologies: Iterable[TopologyBooks]
-    ) -> Iterator[tuple[str, SearchRequest]]:
-        """The question on each topology that it may be put to, by name."""
-        builder = self._builder()
-        for topology in topologies:
-            with suppress(InvalidRequest):
-                yield topology.name, builder.request(question, topology)
 
     def _answered(
         self, question: Question, signature: Signature, topologies: Sequence[TopologyBooks]
@@ -457,9 +448,9 @@ class Planner:
             if is_free:
                 question = replace(question, closed=frozenset())
                 builder = replace(builder, refusals=Refusals())
-            for topology in self._topologies_for(gang, pod_sets):
-                with suppress(InvalidRequest):
-                    yield question, topology, builder.request(question, topology)
+            topologies = self._topologies_for(gang, pod_sets)
+            for topology, request in _requests(builder, question, topologies):
+                yield question, topology, request
 
     def pods_by_node(self, gang: Gang, shaped: Shaped) -> Mapping[str, int]:
         """How many pods like these each node takes now; nodes that take none are left out.
@@ -529,3 +520,12 @@ class Planner:
         """Nodes that are kept for any gang."""
         each = chain(self.earmarked.values(), self.new_nodes.values())
         return frozenset().union(*(nodes for nodes, _ in each))
+
+
+def _requests(
+    builder: Builder, question: Question, topologies: Iterable[TopologyBooks]
+) -> Iterator[tuple[TopologyBooks, SearchRequest]]:
+    """The question on each topology that it may be put to."""
+    for topology in topologies:
+        with suppress(InvalidRequest):
+            yield topology, builder.request(question, topology)

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from app.dialects.spec import GangKey
+from app.state.cache.books import TopologyBooks
 from app.state.effects import PlaceAnswer, SeekPlace
 from app.state.gang.gangs import Gangs
 from app.state.plan.long_search import Answered, LongSearch, Signature
@@ -104,7 +105,7 @@ class SearchesOn:
         self,
         key: GangKey,
         signature: Signature,
-        searches: Callable[[], Iterable[tuple[str, SearchRequest]]],
+        searches: Callable[[], Iterable[tuple[TopologyBooks, SearchRequest]]],
         asked_at: int,
     ) -> None:
         """Have a search go on, at once if it may; `searches` are made when it is."""
@@ -115,7 +116,7 @@ class SearchesOn:
             self._waiting[key] = signature
             return
         self._waiting.pop(key, None)
-        named = tuple((name, copied(each)) for name, each in searches())
+        named = tuple((topology.name, copied(each)) for topology, each in searches())
         trees = {name: each.tree for name, each in named}
         self._is_open, self._next = False, None
         self._asked += 1
