@@ -183,9 +183,8 @@ class MakingRoom:
         if known is not None and now < known[1] and not self._may_evict(known[0]):
             self._tell(gang, known[0], now)
             return
-        if self.planner.requests(gang):
-            self._under_way = _UnderWay(gang.key, _same(gang), alike, now, self.books.snapshot)
-            self.outbox.add(SeekRoom(gang.key))
+        self._under_way = _UnderWay(gang.key, _same(gang), alike, now, self.books.snapshot)
+        self.outbox.add(SeekRoom(gang.key))
 
     def _may_evict(self, answer: RoomAnswer) -> bool:
         """Whether an answer may lead to evictions: no two gangs have the same victims."""
