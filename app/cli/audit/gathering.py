@@ -24,6 +24,7 @@ from app.state.cache.books import Books
 from app.state.claims.claim_reader import ClaimReader
 from app.state.claims.named_pods import NamedPods
 from app.state.domains.topologies import Topologies
+from app.state.gang.membership import leaf_by_kind
 from app.state.objects.declared import Objects
 from app.state.objects.kept_keys import KeptKeys
 from app.state.settings import EngineSettings
@@ -172,7 +173,7 @@ class Gathering:
         kinds = [each.kind for each in dialect.resources(self.dialects.keeps)]
         unread = tuple(self.unread[kind] for kind in kinds if kind in self.unread)
         if spec is not None:
-            pods = _likened(pods, spec)
+            pods = self._likened(pods, spec)
             # Without its objects a tier would be no constraint at all.
             is_lost = bool(unread) and spec.topology not in (None, *self.books.topologies)
             why = f"its topology {spec.topology} is not known" if is_lost else ""
@@ -185,25 +186,16 @@ class Gathering:
             why = f"that is known once {dialect.awaited(key)}"
         return RunningGang(key, None, tuple(pods), why, unread)
 
+    def _likened(self, pods: list[Seen], spec: GangSpec) -> list[Seen]:
+        """The pods of a gang; those of a group that name no leaf are of that of pods like them."""
+        leaves = leaf_by_kind(spec, ((each.role[1:], each.leaf) for each in pods))
+        return [self._of_leaf(each, each.leaf or leaves.get(each.role[1:], "")) for each in pods]
 
-def _likened(pods: list[Seen], spec: GangSpec) -> list[Seen]:
-    """The pods of a gang; those of a group that name no leaf are of that of pods like them.
-
-    Where that is one leaf: `app.state.gang.membership` has the rule.
-    """
-    if not spec.is_said or any(leaf.name for leaf in spec.leaves()):
-        return pods
-    roles: dict[tuple[Amounts, Shape], Role | None] = {}
-    for each in pods:
-        if each.leaf and roles.setdefault(each.role[1:], each.role) is not each.role:
-            roles[each.role[1:]] = None
-    return [_of_role(each, roles.get(each.role[1:])) for each in pods]
-
-
-def _of_role(pod: Seen, role: Role | None) -> Seen:
-    if pod.leaf or role is None:
-        return pod
-    return msgspec.structs.replace(pod, leaf=role[0], role=role)
+    def _of_leaf(self, pod: Seen, leaf: str) -> Seen:
+        if leaf == pod.leaf:
+            return pod
+        role = (leaf, *pod.role[1:])
+        return msgspec.structs.replace(pod, leaf=leaf, role=self._roles.setdefault(role, role))
 
 
 def _state(pod: PodRecord) -> State:

@@ -10,9 +10,10 @@ concern.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from typing import TypeVar
 
 from app.dialects import corral
 from app.dialects.spec import (
@@ -40,6 +41,8 @@ SpecOf = Callable[[Sequence[Said], Sequence[Said], Mapping[str, LeafPods]], Gang
 """What a gang is: of what its live pods say, what its failed pods said, and the pods of each leaf
 that live or have succeeded."""
 Seniority = tuple[bool, int, int, str, str]
+
+_Kind = TypeVar("_Kind", bound=Hashable)
 
 
 @dataclass(slots=True)
@@ -98,7 +101,12 @@ class Member:
     @property
     def role(self) -> tuple[object, ...]:
         """Members of one role are identical to the placement; each pod set group has its own."""
-        return (self.leaf or self.like, *self.kind)
+        return (self.named_leaf, *self.kind)
+
+    @property
+    def named_leaf(self) -> str:
+        """Its leaf, or that of those like it; "": none of them names one."""
+        return self.leaf or self.like
 
     @property
     def kind(self) -> tuple[object, ...]:
@@ -108,7 +116,7 @@ class Member:
     @property
     def pod_set(self) -> str:
         """A name for its leaf, or for its request and shape where no leaf has a name."""
-        return self.leaf or self.like or self.digest
+        return self.named_leaf or self.digest
 
     @property
     def digest(self) -> str:
@@ -297,19 +305,27 @@ def _constrain(members: Iterable[Member], spec: GangSpec) -> None:
             member.constraint, member.slices = leaf.constraint, leaf.slices
 
 
-def _liken(members: Sequence[Member], spec: GangSpec) -> None:
-    """Give members of a group that name no leaf that of those of their kind.
+def leaf_by_kind(spec: GangSpec, named: Iterable[tuple[_Kind, str]]) -> Mapping[_Kind, str]:
+    """The leaf of a group's pods that name none, by their kind: that of those which name one.
 
-    The webhook names one on each pod; pods that were created without it are the same pods. Where it
-    may be one of several leaves, they stay without: nothing tells which.
+    The webhook names one on each pod; pods that were created without it are the same pods. "" where
+    it may be one of several leaves: nothing tells which.
+    `named`: kind and leaf of the pods, "" for those without one.
     """
-    if all(member.leaf for member in members) or any(leaf.name for leaf in spec.leaves()):
-        return  # of the leaves that a driver declares, pods say themselves of which they are
-    leaves: dict[tuple[object, ...], str] = {}
-    for member in members:
-        name = member.leaf or member.like
-        if name and leaves.setdefault(member.kind, name) != name:
-            leaves[member.kind] = ""
+    leaves: dict[_Kind, str] = {}
+    if not spec.is_said or any(leaf.name for leaf in spec.leaves()):
+        return leaves  # of the leaves that a driver declares, pods say themselves of which they are
+    for kind, name in named:
+        if name and leaves.setdefault(kind, name) != name:
+            leaves[kind] = ""
+    return leaves
+
+
+def _liken(members: Sequence[Member], spec: GangSpec) -> None:
+    """Give members of a group that name no leaf that of those of their kind."""
+    if all(member.leaf for member in members):
+        return
+    leaves = leaf_by_kind(spec, ((member.kind, member.named_leaf) for member in members))
     if not leaves or _started_with_others(members):
         return
     for member in members:

@@ -255,7 +255,7 @@ def are_together(one: Member, other: Member) -> bool:
 
 def _together(member: Member) -> object:
     """Equal for members with one constraint between them, but for a leader and its workers."""
-    name = member.leaf or member.like
+    name = member.named_leaf
     return (name, member.constraint) if name else member.role
 
 
