@@ -22,7 +22,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 
-import msgspec
 import structlog
 from fastapi import APIRouter
 
@@ -46,7 +45,7 @@ from app.extender.routes import Limits, Port, verbs
 from app.kube.client.reviews import Reviews
 from app.kube.client.transport import Transport
 from app.kube.core.objects import PodRecord
-from app.kube.decoding.decode import kept
+from app.kube.decoding.decode import with_kept
 from app.kube.leading.lease import NeighbourLease
 from app.kube.watch.events import Event, Kind
 from app.kube.watch.reflector import Reflector
@@ -335,9 +334,7 @@ def _routes(
     def place(pod: PodRecord, namespace: str) -> tuple[str, ...] | None:
         if not settings.born_seconds or standing.whose():
             return None  # off, or another Corral's to plan
-        short = msgspec.structs.replace(
-            pod, labels=kept(pod.labels, port.keep), annotations=kept(pod.annotations, port.keep)
-        )
+        short = with_kept(pod, port.keep)
         nodes, effects = port.inputs.admit(short, namespace, time.monotonic())
         port.feed(effects)
         return nodes

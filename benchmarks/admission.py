@@ -28,7 +28,6 @@ from itertools import islice, repeat
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-import msgspec
 from fastapi import APIRouter, FastAPI, Request, Response
 
 from app.admission import review
@@ -40,7 +39,7 @@ from app.dialects.workloads.job import decode_job
 from app.extender.guard import Bounds
 from app.extender.server import listen, server_of
 from app.kube.core.objects import PodRecord
-from app.kube.decoding.decode import decode_node, kept
+from app.kube.decoding.decode import decode_node, with_kept
 from app.kube.watch.events import Listed
 from app.metrics import Metrics
 from app.process.engine_settings import engine_settings
@@ -123,10 +122,7 @@ def _place(engine: Engine) -> Place:
     """What the webhook asks the engine, as `app.main` wires it."""
 
     def place(pod: PodRecord, namespace: str) -> tuple[str, ...] | None:
-        keep = engine.dialects.keeps
-        short = msgspec.structs.replace(
-            pod, labels=kept(pod.labels, keep), annotations=kept(pod.annotations, keep)
-        )
+        short = with_kept(pod, engine.dialects.keeps)
         return engine.admit(short, namespace, time.monotonic())[0]
 
     return place

@@ -260,6 +260,12 @@ def kept(texts: Mapping[str, str | None] | None, keep: Keep) -> Mapping[str, str
     return kept or _NOTHING
 
 
+def with_kept(pod: PodRecord, keep: Keep) -> PodRecord:
+    """Return the pod as the watch would show it, of labels and annotations no more than these."""
+    labels, annotations = kept(pod.labels, keep), kept(pod.annotations, keep)
+    return msgspec.structs.replace(pod, labels=labels, annotations=annotations)
+
+
 def deadline(seconds: int | None) -> int:
     """Return an activeDeadlineSeconds within the bounds of the API; 0: there is none."""
     return min(max(seconds or 0, 0), MOST_DEADLINE_SECONDS)
