@@ -24,23 +24,25 @@ def used_by_domain(tree: Tree, capacity: Capacity) -> list[Counts]:
     Shapes: per level (D,), of a tree with nodes.
     Units: thousandths, 0 to WHOLE.
     """
-    offered = _offered(tree, capacity)
-    most = [has.max(axis=1).tolist() for has in offered]
-    return list(map(_shares, offered, capacity.free_by_domain, most))
+    return list(map(_shares, *_offered(tree, capacity), capacity.free_by_domain))
 
 
-def _offered(tree: Tree, capacity: Capacity) -> list[Counts]:
-    """What the open nodes of each domain have. Shapes: per level (R, D)."""
+def _offered(tree: Tree, capacity: Capacity) -> tuple[list[Counts], list[list[int]]]:
+    """What the open nodes of each domain have, and the most that one has of each resource.
+
+    Shapes: per level (R, D), and (R,).
+    """
     nodes = np.clip(capacity.allocatable, 0, capacity.counted_max)
     nodes[:, ~capacity.is_open] = 0
-    return [
+    offered = [
         nodes if starts.size == nodes.shape[1] else np.add.reduceat(nodes, starts, axis=1)
         for starts in tree.starts
     ]
+    return offered, [has.max(axis=1).tolist() for has in offered]
 
 
-def _shares(offered: Counts, free: Counts, most: Sequence[int]) -> Counts:
-    """The shares of some domains of a level; `most`: of each resource, that a domain there has."""
+def _shares(offered: Counts, most: Sequence[int], free: Counts) -> Counts:
+    """The shares of some domains of a level, of which `offered` and `most` are as of `_offered`."""
     shares = np.zeros(offered.shape[1], dtype=np.int64)
     for row, largest in enumerate(most):
         if largest:
@@ -68,15 +70,14 @@ class KnownUse:
         """The shares, of domains anew in which something has changed; only to be read."""
         self._seen.look([capacity.free_by_domain[tree.node_level]])
         if not self._has_the_same(tree, capacity):
-            self._offered = _offered(tree, capacity)
-            self._most = [has.max(axis=1).tolist() for has in self._offered]
-            self._found = list(map(_shares, self._offered, capacity.free_by_domain, self._most))
+            self._offered, self._most = _offered(tree, capacity)
+            self._found = list(map(_shares, self._offered, self._most, capacity.free_by_domain))
         elif self._seen.now != self._at:
             slots = self._seen.since(self._at)
             for level, found in enumerate(self._found):
                 domains = np.unique(tree.domain_of[level][slots])
                 has, free = self._offered[level], capacity.free_by_domain[level]
-                found[domains] = _shares(has[:, domains], free[:, domains], self._most[level])
+                found[domains] = _shares(has[:, domains], self._most[level], free[:, domains])
         self._at = self._seen.now
         return self._found
 
