@@ -18,20 +18,18 @@ scheduler has the same pods, and knows nothing of gangs.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from benchmarks.costs import PROCESSES, Costs
 from benchmarks.load import NODES, PODS, Binds, create
-from benchmarks.scheduler import CLIENT, Workload, corral, nodes, settle
+from benchmarks.scheduler import CLIENT, Mode, Workload, body_of, corral, nodes, settle
 from benchmarks.table import Row, show
 from tests.cluster import pod
 from tests.controlplane.plane import SCHEDULER_CONFIG, ControlPlane
@@ -74,17 +72,7 @@ CASES = {
 def run(case: Case, wanted: int, gangs: int) -> Figures:
     """One case on a fresh control plane."""
     workload = Workload(wanted, gangs, PODS_PER_GANG, 2, in_one_rack=True, seconds=SECONDS)
-    with tempfile.TemporaryDirectory(prefix="corral-bench-") as folder, ExitStack() as stack:
-        plane = stack.enter_context(ControlPlane(Path(folder)))
-        create(plane, NODES, (_json(one) for one in nodes(wanted)))
-        mode = "webhook" if case.has_corral else "stock"
-        extender = corral(plane, stack, mode, case.settings) if case.has_corral else ""
-        start_scheduler(plane, case, extender)
-        stack.callback(plane.stop_scheduler)
-        binds = Binds(plane)
-        stack.callback(binds.stop)
-        binds.start()
-        settle(plane, binds)
+    with started(case, wanted, "webhook" if case.has_corral else "stock") as (plane, binds, _):
         costs = Costs.now(plane)
         bodies = [*workload.pod_bodies(is_gated=False), *ordinary_pods()]
         began, _ = create(plane, PODS, bodies)
@@ -92,7 +80,23 @@ def run(case: Case, wanted: int, gangs: int) -> Figures:
         return {**_times(binds, began, gangs), **_spent(costs, Costs.now(plane), len(bodies))}
 
 
-def start_scheduler(plane: ControlPlane, case: Case, extender: str) -> None:
+@contextmanager
+def started(case: Case, wanted: int, mode: Mode) -> Iterator[tuple[ControlPlane, Binds, str]]:
+    """A fresh control plane of so many nodes with kube-scheduler, and where Corral is, or ""."""
+    with tempfile.TemporaryDirectory(prefix="corral-bench-") as folder, ExitStack() as stack:
+        plane = stack.enter_context(ControlPlane(Path(folder)))
+        create(plane, NODES, (body_of(one) for one in nodes(wanted)))
+        extender = corral(plane, stack, mode, case.settings) if case.has_corral else ""
+        _start_scheduler(plane, case, extender)
+        stack.callback(plane.stop_scheduler)
+        binds = Binds(plane)
+        stack.callback(binds.stop)
+        binds.start()
+        settle(plane, binds)
+        yield plane, binds, extender
+
+
+def _start_scheduler(plane: ControlPlane, case: Case, extender: str) -> None:
     profiles = yaml.safe_load(case.config.read_text(encoding="utf-8"))["profiles"]
     if case.percentage is not None:
         profiles = [{**each, "percentageOfNodesToScore": case.percentage} for each in profiles]
@@ -103,7 +107,7 @@ def start_scheduler(plane: ControlPlane, case: Case, extender: str) -> None:
 def ordinary_pods() -> Iterator[bytes]:
     """Pods of a service or a small job: no gang, no device."""
     for number in range(ORDINARY):
-        yield _json(pod(f"ordinary-{number}", requests={"cpu": "1", "memory": "4Gi"}))
+        yield body_of(pod(f"ordinary-{number}", requests={"cpu": "1", "memory": "4Gi"}))
 
 
 def _times(binds: Binds, began: float, gangs: int) -> Figures:
@@ -149,10 +153,6 @@ def measure(wanted: int, names: list[str], gangs: int, runs: int) -> Iterator[Ro
             target = CASES[name].target if key == RATE and not gangs else ""
             case = f"{name}{beside}: {key[0]}"
             yield Row("ordinary", case, wanted, value, key[1], baseline, ratio, target)
-
-
-def _json(thing: Any) -> bytes:
-    return json.dumps(thing, separators=(",", ":")).encode()
 
 
 def main() -> None:

@@ -22,21 +22,17 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 
 from benchmarks.costs import corral_counts
-from benchmarks.load import NODES, PODS, Binds, create
+from benchmarks.load import PODS, Binds, create
 from benchmarks.ordinary import CASES as CASES_OF_ORDINARY
-from benchmarks.ordinary import Case, start_scheduler
-from benchmarks.scheduler import Mode, Workload, body_of, corral, nodes, settle
+from benchmarks.ordinary import Case, started
+from benchmarks.scheduler import Mode, Workload, body_of
 from benchmarks.table import Row, show
 from tests.cluster import GPU, pod
-from tests.controlplane.plane import ControlPlane
 
 GANGS = Workload(512, 50, 8, 2, in_one_rack=True, seconds=240)
 ORDINARY = 2_000
@@ -70,17 +66,7 @@ CASES = dict(_storms())
 
 def run(storm: Storm, before: int, behind: int) -> Figures:
     """One case on a fresh control plane, with so many ordinary pods."""
-    with tempfile.TemporaryDirectory(prefix="corral-bench-") as folder, ExitStack() as stack:
-        plane = stack.enter_context(ControlPlane(Path(folder)))
-        create(plane, NODES, (body_of(one) for one in nodes(GANGS.nodes)))
-        case = storm.case
-        extender = corral(plane, stack, storm.mode, case.settings) if case.has_corral else ""
-        start_scheduler(plane, case, extender)
-        stack.callback(plane.stop_scheduler)
-        binds = Binds(plane)
-        stack.callback(binds.stop)
-        binds.start()
-        settle(plane, binds)
+    with started(storm.case, GANGS.nodes, storm.mode) as (plane, binds, extender):
         members = GANGS.pod_bodies(is_gated=False, is_fast=storm.mode == "born")
         create(plane, PODS, _ordinary_pods(range(before)))
         ordinary = before + behind
