@@ -115,20 +115,26 @@ def train() -> Object:
     return made
 
 
+def expect_start_elsewhere(plane: ControlPlane, webhook: Webhook, first: dict[str, Object]) -> None:
+    """The gang is given back, once these pods are gone it is made again, and it starts."""
+    cluster = webhook.cluster
+    (said,) = cluster.wait(lambda: told(cluster, "GangGivenBack"), SECONDS, "the word")
+    assert f"{PODS} of its pods were born in place and given back" in said
+    cluster.wait(lambda: not first.keys() & pods_of(cluster).keys(), SECONDS, "their end")
+    plane.start_scheduler(extender=webhook.corral.url)
+    racks = cluster.wait(
+        lambda: len(racks_of(cluster, "train")) == PODS and racks_of(cluster, "train"),
+        SECONDS,
+        "its start",
+    )
+    assert set(racks) == {"r1"}
+
+
 def test_a_job_of_any_backoff_limit_is_suspended_until_its_pods_are_gone_and_starts_elsewhere(
     plane: ControlPlane, cluster: Cluster, tmp_path: Path
 ) -> None:
     with stranded(plane, cluster, tmp_path, train()) as (webhook, first):
-        (said,) = cluster.wait(lambda: told(cluster, "GangGivenBack"), SECONDS, "the word")
-        assert f"{PODS} of its pods were born in place and given back" in said
-        cluster.wait(lambda: not first.keys() & pods_of(cluster).keys(), SECONDS, "their end")
-        plane.start_scheduler(extender=webhook.corral.url)
-        racks = cluster.wait(
-            lambda: len(racks_of(cluster, "train")) == PODS and racks_of(cluster, "train"),
-            SECONDS,
-            "its start",
-        )
-        assert set(racks) == {"r1"}
+        expect_start_elsewhere(plane, webhook, first)
         found = cluster.get("Job", "train")
         assert found is not None
         assert found["spec"]["suspend"] is False
@@ -152,16 +158,7 @@ def test_of_a_job_set_the_job_set_is_suspended_and_its_own_controller_has_its_jo
         "failurePolicy": {"maxRestarts": 0},
     }
     with stranded(plane, cluster, tmp_path, thing) as (webhook, first):
-        (said,) = cluster.wait(lambda: told(cluster, "GangGivenBack"), SECONDS, "the word")
-        assert f"{PODS} of its pods were born in place and given back" in said
-        cluster.wait(lambda: not first.keys() & pods_of(cluster).keys(), SECONDS, "their end")
-        plane.start_scheduler(extender=webhook.corral.url)
-        racks = cluster.wait(
-            lambda: len(racks_of(cluster, "train")) == PODS and racks_of(cluster, "train"),
-            SECONDS,
-            "its start",
-        )
-        assert set(racks) == {"r1"}
+        expect_start_elsewhere(plane, webhook, first)
         found = cluster.request("GET", f"{JOB_SETS}/train").json()
         assert found["spec"]["suspend"] is False
         assert "corral.dev/suspended" not in found["metadata"].get("annotations", {})
