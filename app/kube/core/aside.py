@@ -54,7 +54,7 @@ def _in_turns(made: Callable[[], _R], turns: _Turns) -> _R:
     return made()
 
 
-class _NobodyWaits(Exception):
+class _NotAwaited(Exception):
     """What is made would be of no use."""
 
 
@@ -64,11 +64,11 @@ class _Turns:
 
     last: float = field(default_factory=time.perf_counter)
     is_over: bool = False
-    """Nobody awaits what is made."""
+    """What is made is not awaited any more."""
 
     def take(self) -> None:
         if self.is_over:
-            raise _NobodyWaits
+            raise _NotAwaited
         if time.perf_counter() - self.last >= FEWEST_SECONDS:
             time.sleep(SLEEP_SECONDS)
             self.last = time.perf_counter()

@@ -1,7 +1,7 @@
 """Which of several Corrals acts: the one that holds a Lease of theirs, taken as controllers do.
 
-    nobody's, or not renewed for its duration ──take──▶ ours ──renew every poll──▶ ours
-                                                         └──SIGTERM──▶ released: nobody's
+    held by none, or not renewed in time      ──take──▶ ours ──renew every poll──▶ ours
+                                                         └──SIGTERM──▶ released: held by none
 
 For Corrals without a kube-scheduler in their pod, which one elsewhere asks. Only what a write of
 ours has brought about counts, and for two thirds of the Lease: a competitor waits for all of it.
@@ -41,7 +41,7 @@ class OwnLease(NeighbourLease):
     """The same, of a Lease that this process takes itself: it is ours while we surely hold it.
 
     The holder is `<pod_name>_<random>`, so that a process started anew is not its predecessor.
-    may_take: whether we want it if nobody has it. on_held: called after each write that gave or
+    may_take: whether we want it if it is free. on_held: called after each write that gave or
     kept it, with whether it was given. wall: what is written, and never read.
     Source: client-go tools/leaderelection/leaderelection.go (v0.36), tryAcquireOrRenew, release.
     """
@@ -120,7 +120,7 @@ class OwnLease(NeighbourLease):
         self._spec, self._asked_at = spec, asked_at
 
     def _is_free(self, spec: Spec) -> bool:
-        """Whether nobody has it, or who has it has not renewed it for as long as it lasts."""
+        """Whether it is free, or its holder has not renewed it for as long as it lasts."""
         return not spec.holder_identity or self._clock() >= self._changed_at + self._duration
 
     def _is_held_by_us(self, spec: Spec) -> bool:
