@@ -59,6 +59,7 @@ from app.process.parts import Parts, run, unready
 from app.process.records.journal_file import JournalFile
 from app.process.serving.exposition import Exposition, shapes_of
 from app.process.serving.ports import Routes, ports_of
+from app.process.taking_over import TakingOver
 from app.settings import Settings
 from app.simulate.simulating import Rules
 from app.state.effects import Bind, BindOutcome, Effect, ReadAgain
@@ -167,7 +168,9 @@ def _wired(settings: Settings, metrics: Metrics, engine: Engine, outside: Outsid
     limits, simulators = _limits(settings), engine.hypothetical
     # A neighbour asks only while it leads; from elsewhere a Corral may be asked that does not.
     whose = who_leads(lease) if settings.own_lease else None
-    port = Port(inputs, keep, feed, desk, metrics, limits, labels.keeps, simulators, whose)
+    taking_over = _taking_over(outside.transport, engine, driver, lease)
+    asked = (lambda: None) if taking_over is None else taking_over.asked
+    port = Port(inputs, keep, feed, desk, metrics, limits, labels.keeps, simulators, whose, asked)
     stream = _stream(settings, metrics, engine, lease)
     standing = Standing(
         lambda: unready(engine, reflectors),
@@ -189,6 +192,7 @@ def _wired(settings: Settings, metrics: Metrics, engine: Engine, outside: Outsid
         _audits(settings, metrics, engine, driver),
         reflectors,
         lease,
+        taking_over,
         outside.transport,
         ports_of(settings, metrics, outside.listeners, routes),
         stream,
@@ -218,6 +222,17 @@ def _driver(
     )
     outside.closing.callback(driver.close)
     return driver
+
+
+def _taking_over(
+    transport: Transport, engine: Engine, driver: Driver, lease: NeighbourLease | None
+) -> TakingOver | None:
+    """What has the engine lead, or follow, as the Lease says; without one it leads always."""
+    if lease is None:
+        return None
+    return TakingOver(
+        lease, transport, engine, lambda is_leading: driver.lead(is_leading=is_leading)
+    )
 
 
 def _desk(settings: Settings, metrics: Metrics, inputs: Inputs, feed: Feed) -> BindDesk:

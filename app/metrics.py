@@ -434,7 +434,7 @@ class Metrics:
             "corral_engine_errors",
             "Inputs the engine failed on, or parts of them; each is a bug and is in the log",
             "input",
-            ("apply", "tick", "outcome", "heal", "drain", "part"),
+            ("apply", "tick", "outcome", "lead", "heal", "drain", "part"),
         )
         self.audit_differences = Counter(
             "corral_audit_differences",

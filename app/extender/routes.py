@@ -66,6 +66,7 @@ class Port:
     keep_label: Keep | None = None  # which labels, if not the same keys
     hypothetical: Hypothetical | None = None  # None: every request is kube-scheduler's
     whose: Callable[[], str] | None = None  # who leads, "" for ourselves; None: the caller knows
+    asked: Callable[[], None] = lambda: None  # told of each request that only who leads gets
 
 
 def verbs(port: Port) -> APIRouter:
@@ -87,6 +88,7 @@ def verbs(port: Port) -> APIRouter:
     async def filter_(request: Request) -> Response:
         async def answer(body: bytes) -> bytes:
             pod, nodes = await aside.read(pod_and_nodes, body, models.bytes_at_once(body))
+            port.asked()
             given = await _supposed(port, pod, nodes)
             if given is None:
                 given = filter_nodes(port.inputs, port.feed, pod, nodes, time.monotonic())

@@ -112,6 +112,10 @@ class Driver:
         take = inputs.eviction_tried if is_trial else inputs.eviction_finished
         self._step("outcome", lambda now: take(effect.uid, outcome, now))
 
+    def lead(self, *, is_leading: bool) -> None:
+        """This Corral decides from now on, or follows another one."""
+        self._step("lead", lambda now: self._inputs.lead(is_leading, now))
+
     def heal(self) -> None:
         """The books differ from the records."""
         self._step("heal", self._inputs.heal)

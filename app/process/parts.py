@@ -23,6 +23,7 @@ from app.kube.watch.reflector import Reflector
 from app.metrics import Metrics
 from app.process.driver import Driver
 from app.process.serving.ports import CLOSE_SECONDS, Ports
+from app.process.taking_over import TakingOver
 from app.state.engine import Engine
 from app.verbs.bind import BindDesk
 
@@ -46,6 +47,7 @@ class Parts:
     audits: AuditController
     reflectors: Sequence[Reflector]
     lease: NeighbourLease | None
+    taking_over: TakingOver | None
     transport: Transport
     ports: Ports
     stream: Stream
@@ -113,6 +115,7 @@ def _works(parts: Parts) -> list[tuple[str, Coroutine[Any, Any, None]]]:
         ("audit", parts.audits.run()),
         *((f"watch {watch.kind}", watch.run()) for watch in parts.reflectors),
         *((("lease", parts.lease.run()),) if parts.lease else ()),
+        *((("taking over", parts.taking_over.run()),) if parts.taking_over else ()),
     ]
 
 

@@ -119,7 +119,8 @@ class Engine(Ticking):
         (): it was narrowed by an earlier call. `namespace`: where it will be.
         """
         pod = msgspec.structs.replace(pod, namespace=namespace)
-        claim = self.claim_reader.claim(pod) if self.is_synced and not self.is_draining else None
+        may_plan = self.is_synced and self.planner.leads and not self.is_draining
+        claim = self.claim_reader.claim(pod) if may_plan else None
         found = None if claim is None else self.births.admit(pod, claim, now)
         return found, self._effects()
 
@@ -225,6 +226,11 @@ class Engine(Ticking):
             return effect.ends or self.giving_back.is_suspension_wanted(effect.uid)
         part = self.giving_back if effect.is_given_back else self.room_plans
         return part.is_wanted(effect.uid)
+
+    def lead(self, is_leading: bool, now: float) -> list[Effect]:
+        """Decide from now on where gangs go, or follow another Corral; at the start, decide."""
+        self.succession.lead(is_leading=is_leading, now=now)
+        return self._effects()
 
     # -- the audit, and the end ----------------------------------------------------------------
 

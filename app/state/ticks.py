@@ -157,7 +157,7 @@ class Ticking(Watched):
         self._earmarks_at = now + EARMARK_SECONDS
         starting = (
             gang
-            for gang in self.gangs.plannable()
+            for gang in (self.gangs.plannable() if self.planner.leads else ())
             if not (gang.has_started or self.plans.is_waiting_for_members(gang, now))
         )
         ended = self.starvation.review(starting, now)

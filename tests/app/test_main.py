@@ -615,6 +615,8 @@ async def have_lease(plane: Plane, holder: str) -> None:
     assert (await plane.api.post(path, json=lease)).status_code == 201
     assert plane.corral.lease is not None
     await plane.corral.lease.read()
+    if plane.corral.lease.names_us:
+        await until(lambda: plane.corral.engine.planner.leads)
 
 
 @pytest.mark.slow
@@ -679,7 +681,8 @@ async def test_only_the_corral_whose_neighbour_leads_wakes_pods(tmp_path, holder
         first = await plane.create(member(0))
         assert (await plane.filter(first))["NodeNames"] == []
         await plane.create(member(1))
-        await until(lambda: plane.corral.engine.gangs_by_phase()[Phase.PLACED.value])
+        phase = Phase.PLACED if wakes else Phase.WAITING
+        await until(lambda: plane.corral.engine.gangs_by_phase()[phase.value])
         sample = plane.corral.metrics.registry.get_sample_value
         if wakes:
             await until(lambda: sample("corral_wakes_total", {"outcome": "woken"}))

@@ -73,6 +73,7 @@ LOST_REPORTS = 0.25  # of all events: the queue is full, or the API server away
 LOST_STATUSES = 0.1  # the same of statuses, until all is healed
 LOST_SECONDS = 0.05
 ROOM_SECONDS = 0.1  # a search for victims
+LOOK_SECONDS = 0.02  # between two looks at whether the watch has caught up
 PLACE_SECONDS = (0.05, 0.05, 0.3, 2.0, 30.0)  # one that is too long for the loop; the first …
 MOST_SEARCH = 0.3  # seconds of it; the rest of that is in queues
 FAILED_PLACES, TWICE_SHARE = 0.05, 0.05  # of their answers, … of these none, when all is healed
@@ -102,6 +103,7 @@ class Corral:
         evictions: Evictions | None = None,
         patch_status: PatchStatus | None = None,
         recreate: Callable[[str], None] | None = None,
+        has_lease: bool = False,
     ) -> None:
         self.name = name
         self._recreate = recreate  # the workload of a pod
@@ -110,6 +112,7 @@ class Corral:
         self.tick_seconds = tick_seconds
         self.paused_until = 0.0
         self.is_leading = True
+        self.has_lease = has_lease
         self.lost_statuses = LOST_STATUSES
         self.are_places_late = True
         self.incarnation = 0
@@ -153,6 +156,8 @@ class Corral:
         self.life.succeeded_and_gone = self._api.succeeded_and_gone
         self._begin_journal()
         self._history.say(f"{self.name}: starts")
+        if self.has_lease:
+            self._clock.after(0.0, self._alive(self._follow))
         for stream in self._rng.sample(list(streams.values()), len(streams)):
             stream.start(self._rng.uniform(0.01, 1.5))
         self._plan_tick()
@@ -235,6 +240,40 @@ class Corral:
     def is_up(self) -> bool:
         """Whether it answers."""
         return self.life is not None and not self.life.is_drained
+
+    # -- who leads -----------------------------------------------------------------------------
+
+    def _follow(self) -> None:
+        """Begin as every Corral does that has a Lease to look at."""
+        self._step(None, "", lambda: self.taking.lead(False, self.now))
+        self._polled(is_leading=self.is_leading)
+
+    def poll(self, *, is_leading: bool) -> None:
+        """Read the Lease; then do as `app/process/taking_over.py`."""
+        if self.life is None:
+            self.is_leading = is_leading
+        else:
+            self._alive(lambda: self._polled(is_leading=is_leading))()
+
+    def _polled(self, *, is_leading: bool) -> None:
+        self.is_leading = is_leading
+        if not self.has_lease:
+            return
+        if not is_leading:
+            self._step(None, "", lambda: self.taking.lead(False, self.now))
+        elif not self.engine.planner.leads:
+            self._take_over(len(self._api.changes["Pod"]))
+
+    def _take_over(self, changes: int) -> None:
+        """Lead once so many changes of pods have been heard."""
+        assert self.life is not None
+        if not self.is_leading or self.engine.planner.leads:
+            return
+        if self.life.streams["Pod"].has_heard(changes):
+            self._history.say(f"{self.name}: leads")
+            self._step(None, "", lambda: self.taking.lead(True, self.now))
+        else:
+            self._clock.after(LOOK_SECONDS, self._alive(lambda: self._take_over(changes)))
 
     # -- inputs --------------------------------------------------------------------------------
 

@@ -994,4 +994,29 @@ PLANTED = (
         test="tests/app/state/born/test_suspended.py::"
         "test_it_is_not_suspended_once_its_gang_has_a_place_or_a_pod_of_it_a_node",
     ),
+    Planted(
+        "app.state.reserve.plans.Plans.make",
+        Change(
+            "condition",
+            "gang.binding.outdated or not (self.planner.leads or gang.is_settled)",
+            becomes="gang.binding.outdated",
+        ),
+        "a Corral that follows keeps places that the one that leads may give to other gangs",
+        test="tests/app/state/lifecycle/test_succession.py::"
+        "test_who_follows_keeps_no_gated_gang_in_the_way_of_one_that_is_narrowed",
+    ),
+    Planted(
+        "app.state.lifecycle.succession.Succession.lead",
+        Change("condition", "gang.plan.nodes and not gang.is_settled", becomes="False"),
+        "a Corral that led goes on holding places for gangs that the next one may move",
+        test="tests/app/state/lifecycle/test_succession.py::"
+        "test_who_led_gives_up_what_it_has_not_narrowed_yet",
+    ),
+    Planted(
+        "app.process.taking_over.TakingOver._shows",
+        Change("expression", "set(gates).issuperset(gang.members[uid].pod.gates)", becomes="True"),
+        "a Corral leads before its watch has shown the last patches of the one before",
+        test="tests/app/process/test_taking_over.py::"
+        "test_it_waits_for_what_the_watch_does_not_show_yet",
+    ),
 )

@@ -83,6 +83,10 @@ class Stream:
         """How many changes have not been heard."""
         return len(self._due)
 
+    def has_heard(self, changes: int) -> bool:
+        """Whether it shows what so many changes had come to."""
+        return self.is_synced and self._position >= changes
+
     # -- delivery ------------------------------------------------------------------------------
 
     def _changed(self) -> None:

@@ -318,9 +318,10 @@ class World:
             evictions=self.evictions,
             patch_status=self.objects.patch_status if self.vocabularies else None,
             recreate=self._recreate,
+            has_lease=self.profile.corrals > 1,
         )
-        corral.start()
         corral.is_leading = name.endswith("-0")
+        corral.start()
         return corral
 
     def _recreate(self, uid: str) -> None:
@@ -385,7 +386,7 @@ class World:
 
     def _poll(self, corral: Corral) -> None:
         """The Corral reads whose neighbour holds the Lease."""
-        corral.is_leading = self.scheduler.extender is corral
+        corral.poll(is_leading=self.scheduler.extender is corral)
 
     def crash(self, corral: Corral, fault: str, *, again_while_rebuilding: bool = False) -> None:
         """Kill a Corral; it comes back."""

@@ -86,6 +86,7 @@ class NeighbourLease:
         self._tried_at = -math.inf  # when the last read was sent
         self._ours_until = -math.inf
         self._reading: asyncio.Task[None] | None = None
+        self.on_read: Callable[[], None] = lambda: None  # after each read, whatever came of it
 
     @property
     def names_us(self) -> bool:
@@ -136,7 +137,7 @@ class NeighbourLease:
     async def read(self) -> None:
         """Bring `is_ours` up to date, if the API server answers. All callers share one read."""
         if not self._is_reading:
-            self._reading = asyncio.create_task(self._read())
+            self._reading = asyncio.create_task(self._read_and_tell())
         assert self._reading is not None
         await asyncio.shield(self._reading)
 
@@ -146,6 +147,10 @@ class NeighbourLease:
 
     async def release(self) -> None:
         """Nothing: it is for the neighbour to give up."""
+
+    async def _read_and_tell(self) -> None:
+        await self._read()
+        self.on_read()
 
     async def _read(self) -> None:
         asked_at = self._tried_at = self._clock()

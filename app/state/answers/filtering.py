@@ -157,6 +157,8 @@ class Filtering:
             return messages.not_needed(gang.key)
         if membership.spec is None and membership.bound and not membership.is_unread:
             return self.reports.gathering(gang.key, None)  # its sentence is from before it started
+        if not self.plans.planner.leads and membership.is_complete:
+            return messages.taking_over(gang.key)
         return gang.reporting.sentence or self.reports.gathering(gang.key, member.said.pods)
 
     # -- pods the watch has not shown yet ------------------------------------------------------

@@ -131,6 +131,11 @@ class Gang:
         return bool(self.membership.bound or self.binding.posted)
 
     @property
+    def is_settled(self) -> bool:
+        """Whether it runs, or has pods that are narrowed to nodes for good."""
+        return self.has_started or any(each.allowed is not None for each in self.members.values())
+
+    @property
     def priority(self) -> int:
         """The highest priority among the members that wait."""
         return self.membership.priority

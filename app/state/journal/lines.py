@@ -67,6 +67,7 @@ _ARGUMENTS: dict[str, Any] = {  # of the engine's methods, without `now`
     "place_found": tuple[GangKey, PlaceAnswer | None, float],
     "eviction_tried": tuple[str, EvictOutcome],
     "eviction_finished": tuple[str, EvictOutcome],
+    "lead": tuple[bool],
     "tick": tuple[()],
     "heal": tuple[()],
     "drain": tuple[()],

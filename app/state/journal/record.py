@@ -150,6 +150,10 @@ class Recorder:
         args, give = (uid, outcome), self._inner.eviction_finished
         return self._recorded(now, "eviction_finished", args, lambda: give(*args, now))
 
+    def lead(self, is_leading: bool, now: float) -> list[Effect]:
+        args, give = (is_leading,), self._inner.lead
+        return self._recorded(now, "lead", args, lambda: give(is_leading, now))
+
     def tick(self, now: float) -> list[Effect]:
         return self._recorded(now, "tick", (), lambda: self._inner.tick(now))
 

@@ -26,6 +26,11 @@ def not_ready() -> str:
     return "Corral is not ready: it has not read the whole cluster yet"
 
 
+def taking_over(key: GangKey) -> str:
+    """A pod of a gang is at /filter of a Corral that does not lead yet."""
+    return f"gang {key} waits until this Corral has read what the one that led before it has done"
+
+
 def node_not_shown() -> str:
     """A candidate is unknown: kube-scheduler may be ahead of the watch, or a simulator asks."""
     return (

@@ -69,9 +69,9 @@ class Plans:
         """Search nodes for the unplanned members and reserve them; False if there are none.
 
         Nor is there any before it is known which bindings by a plan that was given up succeed: the
-        others belong beside those, and not beside those that fail.
+        others belong beside those, and not beside those that fail; nor where another Corral leads.
         """
-        if gang.binding.outdated:
+        if gang.binding.outdated or not (self.planner.leads or gang.is_settled):
             return False
         if self._owe_placeholders(gang):
             return False

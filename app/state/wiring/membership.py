@@ -9,6 +9,7 @@ from app.state.lifecycle.members import Members
 from app.state.lifecycle.passes import Passes
 from app.state.lifecycle.permit import Permit
 from app.state.lifecycle.roll_call import RollCalls
+from app.state.lifecycle.succession import Succession
 from app.state.settings import EngineSettings
 from app.state.turns.budget import Budget
 from app.state.wiring.holding import HoldingParts
@@ -59,6 +60,7 @@ class MembershipParts(HoldingParts):
         self.passes = Passes(
             self.gangs, self.planner, self.queue, self.plans, self.roll_calls, self.reports
         )
+        self.succession = Succession(self.gangs, self.planner, self.plans, self.reservations)
         self.permit = Permit(
             self.settings,
             self.gangs,

@@ -224,3 +224,12 @@ async def test_one_known_to_be_ours_is_not_read_again(server, lease):
     assert await lease.confirm()
     assert await lease.confirm()
     assert len(server.asked) == 1
+
+
+async def test_each_read_is_told_of_when_it_is_over(server, lease):
+    told = []
+    lease.on_read = lambda: told.append(lease.names_us)
+    server.script += [held_by("corral-abc_1f2e"), refusal(500, "InternalError"), held_by("other_1")]
+    for _ in range(3):
+        await lease.read()
+    assert told == [True, True, False]

@@ -382,3 +382,13 @@ def test_nothing_is_remembered_of_a_namespace_whose_gang_was_refused_its_places(
     assert world.asked(stranger("default")) is None
     allowance = QuotaRecord("ResourceQuota", "default", "q", "uid-q", "", (("pods", 100, 0),))
     assert not world.engine.absent_pods.put_object(allowance), "no gang waits for it"
+
+
+def test_where_another_corral_leads_a_pod_gets_the_gate():
+    jobs, pods = train()
+    world = nursery(rack(0), jobs)
+    world._take(world.inputs.lead(False, world.now))
+    assert world.asked(pods[0]) is None
+    world._take(world.inputs.lead(True, world.now))
+    world.tick()
+    assert world.asked(pods[0]) is not None

@@ -429,3 +429,14 @@ def test_no_more_gangs_are_tried_in_a_review_than_its_bound(monkeypatch):
     assert len(tried) == 3
     world.tick(5.1)
     assert len(tried) > 3
+
+
+def test_a_corral_that_follows_another_one_earmarks_nothing():
+    world = starving()
+    world._take(world.inputs.lead(False, world.now))
+    world.tick(10.0)
+    assert world.filter(pod("stranger")).without == frozenset()
+    world._take(world.inputs.lead(True, world.now))
+    world.tick(10.0)
+    world.tick(10.0)
+    assert world.filter(pod("stranger")).without == {"n10", "n11", "n12", "n13"}

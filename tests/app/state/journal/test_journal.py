@@ -125,6 +125,8 @@ def one_of_each():
     engine.place_found(key, None, 0.5, now)
     engine.eviction_tried("uid-x", "done", now)
     engine.eviction_finished("uid-x", "refused", now)
+    for is_leading in (False, True):
+        engine.lead(is_leading, now)
     engine.tick(now + 100.0)
     engine.heal(now + 101.0)
     engine.drain(now + 102.0)

@@ -1,0 +1,43 @@
+"""Of several Corrals one decides where gangs go; the others follow what it has decided.
+
+    leads      plans every gang that is complete
+    follows    plans only gangs that run, or whose pods are narrowed: these cannot go elsewhere
+
+A gang that is behind its gates when the Corral that led ends goes anywhere. Were a place held for
+it here meanwhile, it could be the one that the other Corral has narrowed another gang's pods to,
+and these would wait for ever: a pod without gates is narrowed for good.
+Source: https://kubernetes.io/docs/concepts/scheduling-eviction/pod-scheduling-readiness/
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.state.gang.gangs import Gangs
+from app.state.plan.planner import Planner
+from app.state.reserve.plans import Plans
+from app.state.reserve.reservations import Reservations
+
+
+@dataclass(frozen=True, slots=True)
+class Succession:
+    """Makes a Corral one that leads, or one that follows."""
+
+    gangs: Gangs
+    planner: Planner
+    plans: Plans
+    reservations: Reservations
+
+    def lead(self, *, is_leading: bool, now: float) -> None:
+        """Have all gangs planned from now on, or leave that to another Corral."""
+        if is_leading == self.planner.leads:
+            return
+        self.planner.leads = is_leading
+        if is_leading:
+            self.reservations.capacity_grew()  # and every gang that waits has its turn
+            return
+        for key in list(self.gangs.planned):
+            gang = self.gangs.by_key[key]
+            if gang.plan.nodes and not gang.is_settled:
+                self.plans.lose(gang, "another Corral leads now", now, losses=0)
+                self.plans.queue.resume(gang, now)  # at once, should this one lead again

@@ -1,0 +1,93 @@
+"""Of two Corrals one leads: what the other one plans, and what it does when it leads itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.dialects import corral
+from app.state.effects import Ungate
+from app.state.filter_result import Pinned, Rejected
+from app.state.report import messages
+from tests.app.state.world import World, four_racks, members, racks, ungated
+
+TWO_RACKS = four_racks()[:8]  # n00 to n03, n10 to n13
+
+
+def lead(world: World, *, is_leading: bool = True) -> None:
+    """Tell it, and let it do what it does then."""
+    world._take(world.inputs.lead(is_leading, world.now))
+    world.tick()
+
+
+def follower(*gangs: str) -> World:
+    """One that follows; each of these gangs takes a whole rack of the two, behind its gates."""
+    world = World(TWO_RACKS)
+    lead(world, is_leading=False)
+    world.put(*(each for name in gangs for each in members(name, 4, gates=(corral.GATE,))))
+    world.tick()
+    return world
+
+
+def narrow(world: World, name: str, rack: str, pods: int = 4) -> None:
+    """The Corral that leads has placed this gang in a rack, and patched so many of its pods."""
+    nodes = tuple(each.name for each in TWO_RACKS if each.name.startswith(rack))
+    how = ((corral.NARROWED, corral.NODES),)
+    for uid in [f"uid-{name}{number}" for number in range(pods)]:
+        pod = world.pods[uid]
+        patch = Ungate(pod.namespace, pod.name, uid, corral.GATE, nodes=nodes, annotations=how)
+        world.put(ungated(pod, patch))
+    world.tick()
+
+
+def planned(world: World, name: str) -> set[str]:
+    """The racks that are held for a gang."""
+    return {on[:2] for uid, on in world.held.items() if uid.startswith(f"uid-{name}")}
+
+
+@pytest.mark.parametrize(("its", "other"), [("n0", "n1"), ("n1", "n0")])
+def test_who_follows_keeps_no_gated_gang_in_the_way_of_one_that_is_narrowed(its, other):
+    world = follower("first", "second")
+    narrow(world, "second", its)
+    lead(world)
+    assert planned(world, "second") == {its}
+    assert planned(world, "first") == {other}
+    assert len(world.ungated) == 4
+
+
+@pytest.mark.parametrize("rack", ["n0", "n1"])
+def test_a_gang_that_the_one_before_left_half_patched_goes_where_that_part_must(rack):
+    world = follower("first", "second")
+    narrow(world, "second", rack, pods=1)
+    lead(world)
+    assert planned(world, "second") == {rack}
+    assert sorted(world.ungated)[-3:] == ["second1", "second2", "second3"]
+
+
+def test_who_follows_removes_no_gate_and_asks_for_nothing():
+    world = follower("first", "second")
+    assert world.held == {}
+    assert world.ungated == []
+    assert world.reports == []
+
+
+def test_who_led_gives_up_what_it_has_not_narrowed_yet():
+    world = World(TWO_RACKS, [*members("bare", 4), *members("gated", 4, gates=(corral.GATE,))])
+    assert (planned(world, "bare"), planned(world, "gated")) == ({"n0"}, {"n1"})
+    lead(world, is_leading=False)
+    assert (planned(world, "bare"), planned(world, "gated")) == (set(), {"n1"})
+    lead(world)
+    assert (planned(world, "bare"), planned(world, "gated")) == ({"n0"}, {"n1"})
+
+
+def test_a_pod_without_gates_waits_until_its_corral_leads_and_is_told_so():
+    world = follower()
+    world.put(*members("bare", 4))
+    world.tick()
+    pods = [world.pods[f"uid-bare{number}"] for number in range(4)]
+    said = [world.filter(each) for each in pods]
+    assert said == [Rejected(messages.taking_over(world.gang("bare").key))] * 4
+    world.effects.clear()
+    lead(world)
+    assert sorted(world.woken) == sorted(each.name for each in pods)
+    assert all(isinstance(world.filter(each), Pinned) for each in pods)
+    assert len(racks(world.schedule(*pods))) == 1
