@@ -16,7 +16,7 @@ if it is enough once those have ended that end already; else the gang asks again
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from app.dialects import corral
@@ -75,6 +75,8 @@ class RoomPlans:
     reports: Reports
     notes: Notes
     left_alone: LeftAlone
+    end_kept: Callable[[GangKey], None]
+    """Keeps no longer what was kept for a gang that was given back: it has a place otherwise."""
     of: dict[GangKey, RoomPlan] = field(default_factory=dict)
     results: Counter[str] = field(default_factory=Counter)
     """How many plans came to which end."""
@@ -181,6 +183,7 @@ class RoomPlans:
         plan.unchecked, plan.heard_at = set(pods), now
         self.of[gang.key] = plan
         self._going.update(dict.fromkeys(plan.pods, gang.key))
+        self.end_kept(gang.key)
         self.nominations.keep(places)
         for uid in plan.pods:
             self.outbox.add(TryEviction(*self._named(uid), uid))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from app.dialects.registry import Dialects
 from app.state.born.births import Births
 from app.state.born.giving_back import GivingBack
-from app.state.born.kept_places import KeptPlaces
 from app.state.born.suspended import Suspended
 from app.state.isolation import OnFault
 from app.state.settings import EngineSettings
@@ -36,7 +35,7 @@ class BirthParts(RoomParts):
             self.planner,
             self.queue,
             self.births,
-            KeptPlaces(self.gangs, self.nominations, self.reservations),
+            self.kept_places,
             Suspended(self.objects, self.gangs, self.outbox),
             self.outbox,
             self.reports,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from app.dialects.registry import Dialects
+from app.state.born.kept_places import KeptPlaces
 from app.state.isolation import OnFault
 from app.state.nodes.events import NodeEvents
 from app.state.nodes.invalidation import Invalidation
@@ -19,6 +20,7 @@ class RoomParts(MembershipParts):
 
     def __init__(self, settings: EngineSettings, on_fault: OnFault, dialects: Dialects) -> None:
         super().__init__(settings, on_fault, dialects)
+        self.kept_places = KeptPlaces(self.gangs, self.nominations, self.reservations)
         self.room_plans = RoomPlans(
             self.settings,
             self.books,
@@ -33,6 +35,7 @@ class RoomParts(MembershipParts):
             self.reports,
             self.notes,
             LeftAlone(self.settings),
+            self.kept_places.end,
         )
         self.making_room = MakingRoom(
             self.settings,

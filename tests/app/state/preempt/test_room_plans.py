@@ -20,8 +20,9 @@ from app.dialects.volcano.pod_groups import decode_pod_group
 from app.kube.core.objects import Taint
 from app.kube.watch.events import Listed
 from app.metrics import ROOM_RESULTS, Metrics
-from app.state.effects import Annotate, EmitEvent, Evict, SeekRoom, TryEviction
+from app.state.effects import Annotate, EmitEvent, Evict, RoomAnswer, SeekRoom, TryEviction
 from app.state.filter_result import Passed
+from app.state.plan.verdict import Plan
 from app.state.preempt.room_plan import Result, Stage
 from app.state.preempt.room_plans import DRAIN_SECONDS, SEND_SECONDS, SETTLE_SECONDS
 from app.state.report import messages
@@ -295,6 +296,20 @@ def test_pods_that_end_already_are_waited_for_and_their_room_is_kept():
     world.run(2.0)
     assert set(placed(world).values()) == set(N1)
     assert world.evicted == []
+
+
+def test_what_was_kept_for_a_gang_that_was_given_back_ends_as_room_is_made_for_it():
+    world = Evicting(two_racks(), [*gang("a", *N1[:2]), *gang("b", *N2)], preempt="off")
+    engine, waiting, pods = world.engine, world.gang("T"), train()
+    kept = Plan({each.uid: node for each, node in zip(pods, N2, strict=True)})
+    engine.kept_places.keep(waiting, kept, (), world.now)
+    answer = RoomAnswer(True, places=tuple((0, node, 1) for node in N1))
+    assert engine.room_plans.begin(waiting, answer, engine.books.snapshot, world.now)
+    assert {each.node for each in engine.nominations.counted.values()} == set(N1)
+    world.delete(*pods)
+    engine.room_plans.end_over(world.now)
+    assert engine.nominations.counted == {}
+    assert engine.kept_places._of == {}
 
 
 def test_two_gangs_never_evict_the_same_pods():
