@@ -601,8 +601,9 @@ class World:
             self.clock.run_until(self.clock.now + max(each.tick_seconds for each in owing))
 
     def _owes(self, corral: Corral) -> bool:
-        streams = life_of(corral).streams.values()
-        return bool(corral.engine.gangs.unreviewed) or any(each.pending for each in streams)
+        life = life_of(corral)
+        is_behind = any(each.pending for each in life.streams.values())
+        return is_behind or bool(corral.engine.gangs.unreviewed or life.statuses)
 
     def _await_rest(self) -> None:
         """P11: let gangs get the room that is made for them; with no new pods that has an end."""
