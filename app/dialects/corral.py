@@ -75,6 +75,15 @@ def own_shape(pod: PodRecord) -> tuple[Shape, frozenset[str] | None]:
     return _without(pod.shape, how) if is_short else _long_without(pod.shape, how)
 
 
+def narrowed_labels(pod: PodRecord) -> tuple[tuple[str, str], ...]:
+    """The labels of a domain that we narrowed the pod to; (): to nodes by name, or to none."""
+    how = pod.annotations.get(NARROWED, "")
+    if how in ("", NODES):
+        return ()
+    keys = frozenset(how.split(","))
+    return tuple(pair for pair in pod.shape.selector if pair[0] in keys)
+
+
 def _names_a_node(term: Term) -> bool:
     """Whether a term names a node and says nothing else, so that it is no loss to leave it out."""
     return not term.expressions and [each.key for each in term.fields] == ["metadata.name"]

@@ -140,7 +140,7 @@ class Ticking(Watched):
 
     def _make_room(self, now: float) -> None:
         """Find out who would have to go for gangs that have no place."""
-        if self.is_draining:
+        if self.is_draining or not self.planner.leads:
             self.room_plans.end_over(now)
         else:
             self.making_room.review(now)

@@ -97,10 +97,10 @@ class Watched(EngineParts):
         """Begin to plan if everything has been read."""
         if self.is_synced:
             self.planner.is_ready = True
+            self.succession.begin()
             self.roll_calls.review_all(now)
             self.room_plans.take_back(now)
             self.requests.begin()
-            self.reservations.capacity_grew()
 
     def _is_first(self, event: Listed) -> bool:
         """Whether this is the first list of the pods, before which nothing is planned or held."""

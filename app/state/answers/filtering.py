@@ -72,9 +72,12 @@ class Filtering:
         member = gang.members[uid]
         if (member.pod.namespace, member.pod.name) != (pod.namespace, pod.name):
             return Rejected(messages.another_pod(pod.namespace, pod.name))
-        _, allowed = corral.own_shape(pod)
-        if allowed is not None and member.allowed != allowed and member.pod.gates:
-            ungating.narrow(gang, member, allowed)  # it saw our patch before our watch
+        if member.pod.gates and not pod.gates:  # it saw our patch before our watch
+            _, allowed = corral.own_shape(pod)
+            labels = corral.narrowed_labels(pod)
+            is_known = labels == member.narrowed_by if labels else allowed in (None, member.allowed)
+            if not is_known:
+                ungating.narrow(gang, member, allowed, labels)
         self.plans.stop_waiting_for(gang, uid, now)
         answer = self._answer(gang, member, pod, candidates, now)
         if isinstance(answer, Pinned):

@@ -114,7 +114,7 @@ class GivingBack:
     # -- time ----------------------------------------------------------------------------------
 
     def review(self, now: float) -> None:
-        """Give pods back of gangs that wait in vain, a few gangs at a time."""
+        """Give pods back of gangs that wait in vain, a few gangs at a time, if we lead."""
         self.kept_places.review(now)
         self.suspended.review(now)
         left = MOST_LOOKED_AT
@@ -123,7 +123,7 @@ class GivingBack:
             if gang is None or gang.running:
                 del self._born[key]
                 self._looks.pop(key, None)
-            elif left and self._is_due(gang, now):
+            elif left and self.planner.leads and self._is_due(gang, now):
                 left = 0 if self.queue.budget.is_spent else left - 1
                 with confined(self.planner.on_fault, "pods of gang {} given back", key):
                     self._look(gang, now)
@@ -188,7 +188,7 @@ class GivingBack:
         self.planner.refresh()
         all_go = gang.suspension is not None  # also those that were narrowed as they were ungated
         free = (
-            replace(member, allowed=None) if all_go or _is_born(member) else member
+            replace(member, allowed=None, narrowed_by=()) if all_go or _is_born(member) else member
             for member in gang.unplanned()
         )
         found = self.planner.plan(gang, None, tuple(free))

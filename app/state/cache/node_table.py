@@ -35,6 +35,7 @@ from topology.model.tree import Tree
 
 ABSENT = -1  # the code of a label that a node does not have
 MOST_KEPT = 512  # arrays kept, one byte a node for a mask; the least recently used goes first …
+MOST_BEARING = 256  # sets of labels of which the nodes are kept
 MOST_SHAPE_BYTES = 16 * KIB  # … and none of a shape that weighs more
 # What judging all nodes costs, in node visits: per requirement, for so many rows of a column, per
 # value that it lists, and per toleration that is held against a set of taints.
@@ -121,6 +122,8 @@ class NodeTable:
         default_factory=OrderedDict
     )
 
+    _bearing: dict[tuple[tuple[str, str], ...], frozenset[str]] = field(default_factory=dict)
+
     # -- nodes ---------------------------------------------------------------------------------
 
     def put_node(self, node: NodeRecord) -> None:
@@ -162,6 +165,7 @@ class NodeTable:
 
     def _set_row(self, row: int, node: NodeRecord | None) -> None:
         self._kept.clear()
+        self._bearing.clear()
         for key, column in list(self._columns.items()):
             column.put(row, None if node is None else node.labels.get(key))
             if column.is_worn or not self._bearers[key]:
@@ -195,6 +199,20 @@ class NodeTable:
     def kept(self) -> int:
         """How many arrays are kept."""
         return len(self._kept)
+
+    def bearing(self, labels: tuple[tuple[str, str], ...]) -> frozenset[str]:
+        """The nodes that have all of these labels."""
+        known = self._bearing.get(labels)
+        if known is None:
+            known = frozenset(
+                name
+                for name, node in self.nodes.items()
+                if all(node.labels.get(key) == value for key, value in labels)
+            )
+            if len(self._bearing) >= MOST_BEARING:
+                self._bearing.clear()
+            self._bearing[labels] = known
+        return known
 
     # -- questions -----------------------------------------------------------------------------
 

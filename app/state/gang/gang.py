@@ -133,7 +133,7 @@ class Gang:
     @property
     def is_settled(self) -> bool:
         """Whether it runs, or has pods that are narrowed to nodes for good."""
-        return self.has_started or any(each.allowed is not None for each in self.members.values())
+        return self.has_started or any(each.is_narrowed for each in self.members.values())
 
     @property
     def priority(self) -> int:

@@ -57,6 +57,7 @@ class Member:
     constraint: Constraint = ANYWHERE
     slices: tuple[Slice, ...] = ()
     allowed: frozenset[str] | None = None  # nodes we narrowed the pod to when ungating it
+    narrowed_by: tuple[tuple[str, str], ...] = ()  # labels of these, where the pod names no nodes
     shape: Shape = ANY_SHAPE  # the pod's own, without what we narrowed
     started_with: tuple[tuple[str, int], ...] = ()  # pods per pod set, as the gang started
     like: str = ""  # the leaf of members of its kind, where it names none itself
@@ -82,6 +83,11 @@ class Member:
     def is_lost(self) -> bool:
         """Whether the pod has failed, or ends, and is still there."""
         return not (self.is_live or self.is_done)
+
+    @property
+    def is_narrowed(self) -> bool:
+        """Whether the pod can only go to some nodes that we chose."""
+        return self.allowed is not None or bool(self.narrowed_by)
 
     @property
     def is_gated(self) -> bool:
@@ -167,6 +173,7 @@ def member_of(pod: PodRecord, claim: Claim) -> Member:
     shape, allowed = corral.own_shape(pod)
     text = pod.annotations.get(corral.POD_SETS)
     started_with = corral.pod_sets_from_text(text) if text else ()
+    labels = corral.narrowed_labels(pod)
     if claim.flaw:
         return Member(pod, flaw=claim.flaw, shape=shape, started_with=started_with)
     return Member(
@@ -177,6 +184,7 @@ def member_of(pod: PodRecord, claim: Claim) -> Member:
         constraint=claim.said.constraint,
         slices=claim.said.slices,
         allowed=allowed,
+        narrowed_by=labels,
         shape=shape,
         started_with=started_with,
     )

@@ -30,6 +30,7 @@ class Passes:
         if not self.planner.is_ready:
             return
         gangs = self.gangs
+        self._let_go()
         self.queue.begin_pass(
             gangs.plannable_in,
             gangs.by_key,
@@ -48,6 +49,14 @@ class Passes:
             ):
                 self.plans.make(gang, now)
             self.planner.searches_on.end_turn(key)
+
+    def _let_go(self) -> None:
+        """Have no gang wait for those that were to have their turn first, and need no place."""
+        for key in list(self.queue.first):
+            gang = self.gangs.by_key.get(key)
+            is_known = key not in self.gangs.unreviewed
+            if gang is None or (is_known and not gang.is_plannable):
+                self.queue.let_go(key)
 
     def expire(self, now: float) -> None:
         """End placeholders whose time is up, report what is due, retry after back-offs."""

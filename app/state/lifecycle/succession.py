@@ -28,13 +28,20 @@ class Succession:
     plans: Plans
     reservations: Reservations
 
+    def begin(self) -> None:
+        """Have every gang planned that waits, those first that cannot go elsewhere."""
+        self.reservations.capacity_grew()
+        self.plans.queue.let_first(
+            gang for gang in self.gangs.by_key.values() if gang.is_settled and not gang.has_started
+        )
+
     def lead(self, *, is_leading: bool, now: float) -> None:
         """Have all gangs planned from now on, or leave that to another Corral."""
         if is_leading == self.planner.leads:
             return
         self.planner.leads = is_leading
         if is_leading:
-            self.reservations.capacity_grew()  # and every gang that waits has its turn
+            self.begin()
             return
         for key in list(self.gangs.planned):
             gang = self.gangs.by_key[key]

@@ -130,6 +130,12 @@ class Planner:
     ) -> tuple[PodSetMembers, ...]:
         """What is to be placed: these members; None: all that have no node."""
         unplanned = gang.unplanned() if members is None else members
+        unplanned = tuple(
+            replace(member, allowed=self.node_table.bearing(member.narrowed_by))
+            if member.narrowed_by
+            else member
+            for member in unplanned
+        )
         return pod_sets_of(gang, unplanned, self.families.shared(gang))
 
     def _topologies_for(

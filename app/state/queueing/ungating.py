@@ -55,7 +55,7 @@ def ungate(
         nodes = () if is_bare else narrowed[member.role]
         patch = _patch(gang, member, nodes, settings.narrow_nodes)
         # The watch shows it only later, and the next search must know it.
-        narrow(gang, member, frozenset(patch.nodes) or None)
+        narrow(gang, member, frozenset(patch.nodes) or None, patch.selector)
         yield patch
 
 
@@ -74,7 +74,7 @@ def has_seen(gang: Gang, before: Member | None, member: Member) -> bool:
     uid = member.pod.uid
     if member.is_gated:
         if before is not None and uid in gang.ungating.sent:
-            member.allowed = before.allowed
+            member.allowed, member.narrowed_by = before.allowed, before.narrowed_by
         return False
     return gang.ungating.sent.pop(uid, None) is not None
 
@@ -84,9 +84,17 @@ def allows(member: Member, node: str | None) -> bool:
     return node is None or member.allowed is None or node in member.allowed
 
 
-def narrow(gang: Gang, member: Member, allowed: frozenset[str] | None) -> None:
-    """Note which nodes a member is narrowed to, though the watch may not show it; None: all."""
-    member.allowed = allowed
+def narrow(
+    gang: Gang,
+    member: Member,
+    allowed: frozenset[str] | None,
+    labels: tuple[tuple[str, str], ...] = (),
+) -> None:
+    """Note which nodes a member is narrowed to, though the watch may not show it; None: all.
+
+    `labels`: those of its nodes, where it is narrowed by these.
+    """
+    member.allowed, member.narrowed_by = allowed, labels
     gang.ungating.version += 1
 
 

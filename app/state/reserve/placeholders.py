@@ -458,4 +458,4 @@ def _as_absent(uid: str, like: Member) -> Member:
     pod = msgspec.structs.replace(
         like.pod, uid=uid, node="", phase="Pending", gates=(), is_terminating=False
     )
-    return replace(like, pod=pod, allowed=None)
+    return replace(like, pod=pod, allowed=None, narrowed_by=())

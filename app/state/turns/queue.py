@@ -45,6 +45,7 @@ class Queue:
     _lines: dict[str, list[_Turn]] = field(default_factory=dict)
     """Of the passes under way: a heap for each namespace."""
     _owed: set[str] = field(default_factory=set)  # another pass once the one under way is over
+    _first: dict[GangKey, None] = field(default_factory=dict)  # these, before all others
     _is_short: bool = False  # the budget was spent before all had their turn
     _retry_at: float = math.inf  # when the first gang's back-off is over
 
@@ -58,9 +59,27 @@ class Queue:
         """Have one gang tried in its turn."""
         self._new[gang.key] = gang
 
+    def let_first(self, gangs: Iterable[Gang]) -> None:
+        """Begin anew, and give no other gang a turn before each of these has had one."""
+        self._owed.update(self._lines)
+        self._lines.clear()
+        self.want_pass()
+        for gang in gangs:
+            self._first[gang.key] = None
+            self.want_turn(gang)
+
+    @property
+    def first(self) -> Collection[GangKey]:
+        """Those before which no other has a turn."""
+        return self._first.keys()
+
+    def let_go(self, key: GangKey) -> None:
+        """Have the others wait for this gang no longer."""
+        self._first.pop(key, None)
+
     def is_busy(self) -> bool:
         """Whether a gang has to wait for its turn: others are before it, or the tick is full."""
-        others = self._lines or self._new or self._owed
+        others = self._lines or self._new or self._owed or self._first
         return self._is_pass_wanted or bool(others) or self.budget.is_spent
 
     @property
@@ -81,7 +100,7 @@ class Queue:
         under_way = self._lines.keys()
         if self._is_pass_wanted or self._owed - under_way:
             begun = {
-                namespace: [_turn(gangs[key]) for key in keys]
+                namespace: [self._turn(gangs[key]) for key in keys]
                 for namespace, keys in waiting.items()
                 if self._may_begin(namespace)
             }
@@ -98,7 +117,7 @@ class Queue:
             self._new = {key: new for key, new in self._new.items() if key.namespace not in begun}
         for gang in self._new.values():
             if gang.key.namespace not in self._owed:  # else the pass that is owed has it
-                heappush(self._lines.setdefault(gang.key.namespace, []), _turn(gang))
+                heappush(self._lines.setdefault(gang.key.namespace, []), self._turn(gang))
         self._new.clear()
         for namespace, line in list(self._lines.items()):
             if len(line) > MOST_TURNS + 2 * len(waiting.get(namespace, ())):
@@ -115,11 +134,15 @@ class Queue:
         """
         is_fair = self._is_short  # as the last tick was
         while self._lines:
-            by = self.budget.spent_by if is_fair else self._next_rank
+            by = self.budget.spent_by if is_fair and not self._first else self._next_rank
             namespace: str = min(self._lines, key=by)
+            is_later, *_ = self._next_rank(namespace)
+            if self._first and is_later:
+                break  # it is not known yet whether those before it need a place
             *_, key = heappop(self._lines[namespace])
             if not self._lines[namespace]:
                 del self._lines[namespace]
+            self._first.pop(key, None)
             self.budget.spend(namespace, GANG)
             yield key
             if self.budget.is_spent:
@@ -129,6 +152,12 @@ class Queue:
 
     def _next_rank(self, namespace: str) -> Rank:
         return self._lines[namespace][0][0]
+
+    def _turn(self, gang: Gang) -> _Turn:
+        is_later, *_ = rank = rank_in_queue(gang)
+        if is_later and gang.key in self._first:
+            rank = (False, *rank[1:])
+        return rank, gang.key.source, gang.key.epoch, gang.key
 
     # -- back-offs -----------------------------------------------------------------------------
 
@@ -168,10 +197,6 @@ class Queue:
             later = (gang.back_off.not_before for gang in waiting)
             self._retry_at = min((at for at in later if at > now), default=math.inf)
             self.want_pass()
-
-
-def _turn(gang: Gang) -> _Turn:
-    return rank_in_queue(gang), gang.key.source, gang.key.epoch, gang.key
 
 
 def in_order(gangs: Iterable[Gang]) -> list[Gang]:

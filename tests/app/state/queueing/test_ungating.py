@@ -7,6 +7,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from app.dialects import corral
 from app.kube.core.objects import Requirement, Shape, Term
 from app.state.effects import Ungate, UngateFailed
 from app.state.filter_result import Pinned, Rejected
@@ -339,3 +340,58 @@ def test_a_narrowed_gang_that_loses_a_node_to_another_pod_starts_beside_its_rack
     assert len(placed) == 4
     assert len(racks(placed)) == 1
     assert taken[:2] not in racks(placed)
+
+
+OWN_TERMS = Shape(terms=(Term((Requirement("kubernetes.io/hostname", "Exists", ()),)),))
+
+
+def left_behind(rack: str, patched: int, own: Shape) -> World:
+    """Two gangs of a rack each and room for both; a Corral before has patched some of the second.
+
+    Pods with node affinity of their own are narrowed by the labels of the rack.
+    """
+    if own.terms:
+        labels, nodes = ((BLOCK, "b0"), (RACK, rack)), ()
+        how = ",".join(key for key, _ in labels)
+    else:
+        labels, nodes, how = (), tuple(f"n{rack[1]}{number}" for number in range(4)), "nodes"
+    said = ((corral.NARROWED, how),)
+    first = members("first", 4, gates=OURS, shape=own)
+    second = [
+        ungated(each, Ungate("default", each.name, each.uid, GATE, nodes, labels, said))
+        if number < patched
+        else each
+        for number, each in enumerate(members("second", 4, gates=OURS, shape=own))
+    ]
+    return World(four_racks()[:8], [*first, *second])
+
+
+def places(world: World, name: str) -> list[str]:
+    return sorted(on for uid, on in world.held.items() if uid.startswith(f"uid-{name}"))
+
+
+@pytest.mark.parametrize("own", [Shape(), OWN_TERMS], ids=["nodes", "labels"])
+@pytest.mark.parametrize("patched", [1, 4])
+@pytest.mark.parametrize("rack", ["r0", "r1"])
+def test_after_a_restart_a_gang_keeps_the_rack_that_it_was_narrowed_to(rack, patched, own):
+    world = left_behind(rack, patched, own)
+    assert {each[:2] for each in places(world, "second")} == {f"n{rack[1]}"}
+    assert len(places(world, "first")) == 4
+
+
+def test_a_gang_that_was_narrowed_by_labels_has_the_nodes_that_join_its_rack():
+    world = left_behind("r1", 4, OWN_TERMS)
+    for number in range(4):
+        world.delete(node(f"b0/r1/n1{number}"))
+    assert places(world, "second") == []
+    world.put(*(node(f"b0/r1/n1{number}") for number in range(4, 8)))
+    for _ in range(30):
+        world.tick()
+    assert places(world, "second") == ["n14", "n15", "n16", "n17"]
+
+
+def test_a_gang_before_which_a_narrowed_one_waits_for_its_pods_is_not_kept_waiting():
+    pods = left_behind("r0", 4, Shape()).pods
+    world = World(four_racks()[:8], [each for uid, each in pods.items() if uid != "uid-second3"])
+    assert places(world, "second") == []
+    assert len(places(world, "first")) == 4

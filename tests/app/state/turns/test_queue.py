@@ -226,3 +226,32 @@ def test_the_end_of_a_back_off_wants_a_pass_once():
     assert tick(waiting, []) == []
     waiting.retry([lost], 102.0)
     assert not waiting.is_busy()
+
+
+def test_gangs_that_are_let_first_come_before_all_others_of_every_namespace():
+    waiting = queue(room_for(1))
+    other, mine = gang("a", namespace="x"), gang("z", complete_at=9.0, namespace="y")
+    more = gang("zz", complete_at=9.0, namespace="y")
+    waiting.want_pass()
+    begin(waiting, [other, mine, more], [])  # a pass is under way
+    waiting.let_first([mine, more])
+    assert waiting.is_busy()
+    turns = [tick(waiting, [other, mine, more]) for _ in range(3)]
+    assert turns == [["z"], ["zz"], ["a"]]
+
+
+def test_nobody_has_a_turn_before_it_is_known_whether_those_first_need_a_place():
+    waiting, late, other = queue(), gang("late"), gang("other")
+    waiting.let_first([late])
+    waiting._new.clear()  # it is not complete, as far as is known
+    assert [tick(waiting, [other]) for _ in range(2)] == [[], []]
+    waiting.let_go(late.key)
+    assert tick(waiting, [other]) == ["other"]
+    assert not waiting.is_busy()
+
+
+def test_a_gang_that_runs_in_part_keeps_none_of_those_first_from_their_turn():
+    waiting, first, part = queue(), gang("first", complete_at=9.0), gang("part")
+    part.binding.posted.add("uid")
+    waiting.let_first([first])
+    assert tick(waiting, [part, first, gang("other")]) == ["part", "first", "other"]
