@@ -3,7 +3,9 @@
     groups_of   each group of its spec, the root first, with the pods in it
     units_of    pod sets that have a constraint of their own; a leader and its workers share one
 
-Pods of one leaf that differ in request or shape are two pod sets, as Kueue tells them apart.
+Pods of one leaf that differ in request or shape are two pod sets, as Kueue tells them apart. They
+are one unit if their leaf has a name: to its owner they are one pod set, whatever webhooks have
+made of some of them.
 """
 
 from __future__ import annotations
@@ -82,9 +84,14 @@ def units_of(gang: RunningGang) -> list[Unit]:
     found: dict[object, dict[object, list[Seen]]] = {}
     for each in running(gang.pods):
         if not each.flaw:
-            unit = each.said.pod_set_group or each.role
+            unit = each.said.pod_set_group or _together(each)
             found.setdefault(unit, {}).setdefault(each.role, []).append(each)
     return [_unit(key, tuple(sets.values()), declared) for key, sets in found.items()]
+
+
+def _together(one: Seen) -> object:
+    """Equal for pods with one constraint between them, as the engine has it in `pod_sets.py`."""
+    return (one.leaf, one.said.constraint) if one.leaf else one.role
 
 
 def _unit(key: object, sets: Sequence[list[Seen]], declared: Mapping[str, LeafSpec]) -> Unit:

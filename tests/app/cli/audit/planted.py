@@ -131,6 +131,14 @@ def _one_hashed(name: str) -> Objects:
     return [*first, *members(name, 2, numbers=[1], annotations=asked)]
 
 
+def _one_tolerant(name: str) -> Objects:
+    """Two pods of one role, of which another webhook has given the second a toleration."""
+    asked = {**asking(required=RACK), ROLE_HASH: "role-a"}
+    pods = members(name, 2, annotations=asked)
+    pods[1]["spec"]["tolerations"] = [{"key": "example.com/burst", "operator": "Exists"}]
+    return pods
+
+
 def _leader_and_workers() -> Objects:
     both = {**asking(required=RACK), POD_SET_GROUP: "all"}
     driver = members("led", 3, numbers=[0], annotations=both, requests={"cpu": 1})
@@ -199,6 +207,7 @@ def cases() -> list[Planted]:
     return [
         _moved("pod_group", members("pair", 2, annotations=asking(required=RACK)), "pod set"),
         _moved("pod_without_role_hash", _one_hashed("mixed"), "pod set role-a"),
+        _moved("pod_with_another_toleration", _one_tolerant("burst"), "pod set role-a"),
         _moved("job", its_pods, "pod set", a_job),
         _moved(
             "slices",
