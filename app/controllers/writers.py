@@ -213,10 +213,16 @@ class Writers:
             is_leading=self._is_leading,
         )
 
-    async def finish_binds(self) -> None:
-        """Return once no binding is under way, or after `bind_seconds`."""
+    async def finish(self) -> None:
+        """Remove no gate any more; return once no patch and no binding is under way.
+
+        After `bind_seconds` at the latest. The Corral that leads next reads which pods have been
+        narrowed, and has to find them all.
+        """
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._binds.wait_idle(), self._bind_seconds)
+            async with asyncio.timeout(self._bind_seconds):
+                await self._ungates.stop()
+                await self._binds.wait_idle()
 
     def _if_leading(self, take: Callable[[_Effect], None]) -> Callable[[_Effect], None]:
         """Drop what the leader's own Corral says already; bindings only ever come from our own."""

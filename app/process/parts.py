@@ -139,7 +139,7 @@ async def _stop(parts: Parts, ports: Sequence[Task], others: Sequence[Task]) -> 
             port.close()
         parts.stream.close(SHUTTING_DOWN)
         parts.driver.drain()
-        await parts.writers.finish_binds()
+        await parts.writers.finish()
         parts.desk.refuse_all(SHUTTING_DOWN)
         if parts.lease is not None:
             await parts.lease.release()  # the next one may act: what we write is written

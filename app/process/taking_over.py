@@ -1,8 +1,10 @@
 """From the Lease's change of hands until this Corral decides where gangs go.
 
-    the Lease is ours ──▶ pods without a node are listed ──▶ the watch shows them alike ──▶ we lead
-                                    ▲                                │
-                                    └──────────── not yet ───────────┘
+    the Lease is ours
+      └─▶ the one before knows it, and writes no more
+            └─▶ the pods without a node are listed ◀──── not yet ────┐
+                  └─▶ does the watch show as much of each of them? ──┘
+                        └─▶ we lead
 
 The watch may show what the Corral before has done last only after we have begun: a gang that is
 planned meanwhile may get the domain that the pods of another one have just been narrowed to.
@@ -141,6 +143,7 @@ class TakingOver:
 
     async def _has_caught_up(self) -> bool:
         """Return once the watch is as new as the Lease; False if that is another one's by then."""
+        await self._sleep(self._lease.overlap_seconds)
         left_out = set[str]()  # by the watch, for all of a round: what is too long for it
         missing: Pods | None = None
         for _ in range(MOST_LISTS):

@@ -67,6 +67,7 @@ class UngateController:
         self._client = client
         self._on_outcome = on_outcome
         self._patch_seconds = patch_seconds
+        self._is_stopping = False
         self._queue = WorkQueue(
             "ungate",
             self._ungate,
@@ -87,6 +88,11 @@ class UngateController:
         failed = UngateFailed(sentence)
         asyncio.get_running_loop().call_soon(self._on_outcome, ungate, failed)
 
+    async def stop(self) -> None:
+        """Refuse what waits and what comes; return once no patch is under way."""
+        self._is_stopping = True
+        await self._queue.wait_idle()
+
     async def run(self) -> None:
         """Serve the queue until cancelled."""
         await self._queue.run()
@@ -95,6 +101,8 @@ class UngateController:
         self._on_outcome(ungate, await self._outcome(ungate))
 
     async def _outcome(self, ungate: Ungate) -> UngateOutcome:
+        if self._is_stopping:
+            return UngateFailed("Corral is stopping")
         try:
             async with answered_within(self._patch_seconds):
                 await self._patch(ungate)

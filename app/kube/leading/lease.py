@@ -45,6 +45,7 @@ class Spec(msgspec.Struct, rename="camel", frozen=True):
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
     renew_time: str | None = None
+    lease_transitions: int | None = None
 
 
 class _Lease(msgspec.Struct):
@@ -97,6 +98,15 @@ class NeighbourLease:
     def is_ours(self) -> bool:
         """Whether no other process can hold the Lease now."""
         return self._clock() < self._ours_until
+
+    @property
+    def overlap_seconds(self) -> float:
+        """For how long the one before may write on, from the moment that the Lease is ours.
+
+        It learns with its next poll that its neighbour has given it up. 0.0: it has had no other.
+        """
+        transitions = None if self._spec is None else self._spec.lease_transitions
+        return self._poll_seconds if transitions else 0.0
 
     @property
     def whose(self) -> str:

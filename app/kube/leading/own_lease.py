@@ -68,6 +68,11 @@ class OwnLease(NeighbourLease):
         self._changed_at = -math.inf  # when what was read last was read for the first time
         self._is_over = False
 
+    @property
+    def overlap_seconds(self) -> float:
+        """None: it is given up when what we write is written."""
+        return 0.0
+
     async def release(self) -> None:
         """Give it up, if it is ours; from now on it is not taken."""
         self._is_over, self._ours_until = True, -math.inf

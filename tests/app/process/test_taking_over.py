@@ -26,6 +26,7 @@ class Lease:
         self.names_us = False
         self.on_read: Callable[[], None] = lambda: None
         self.reads = 0
+        self.overlap_seconds = 0.0
 
     def is_read(self, *, names_us: bool) -> None:
         self.names_us = names_us
@@ -250,3 +251,11 @@ async def test_nothing_is_listed_before_the_cluster_has_been_read(monkeypatch):
         assert (its.server.asked, its.told) == ([], [False])
         is_synced = True
         await until(lambda: its.told == [False, True])
+
+
+async def test_what_the_one_before_writes_until_it_knows_is_listed_as_well():
+    async with running(*GATED) as its:
+        its.lease.overlap_seconds = 2.0
+        its.lease.is_read(names_us=True)
+        await until(lambda: its.server.asked)
+        assert 2.0 <= its.now < 2.5

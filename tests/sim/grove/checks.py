@@ -138,6 +138,8 @@ class GroveChecks:
         )
         is_any = any(is_live(pod) and (pod.node or pod.uid in begun) for pod in pods)
         wanted = ("Starting", "Running") if is_any else ("Pending",)
+        if not pods and gang is not None and begun.intersection(gang.members):
+            wanted = ("Pending", "Starting")  # those of one of its name that has gone
         require(
             its.phase in wanted, f"G5: {effect.path} is {its.phase}, and its pods {_shown(pods)}"
         )

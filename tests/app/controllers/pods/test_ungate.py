@@ -178,3 +178,25 @@ def test_the_time_from_gate_to_binding_runs_from_the_first_try():
     for number, uid in enumerate("xyz"):
         times.ungated(uid, float(number))
     assert [times.bound(uid, 10.0) for uid in "xyz"] == [None, 9.0, 8.0]
+
+
+async def test_once_it_stops_it_finishes_what_is_under_way_and_sends_nothing_more():
+    client = Patches()
+    client.gate = asyncio.Event()
+    async with controller(client, concurrency=1) as (ungates, outcomes):
+        for name in ("a", "b"):
+            ungates.take(ungate(name))
+        await until(lambda: client.names == ["a"])
+        stopping = asyncio.create_task(ungates.stop())
+        ungates.take(ungate("c"))
+        await asyncio.sleep(0.01)
+        assert not stopping.done()
+        client.gate.set()
+        await stopping
+        refused = UngateFailed("Corral is stopping")
+        assert outcomes == [
+            (ungate("a"), Ungated()),
+            (ungate("b"), refused),
+            (ungate("c"), refused),
+        ]
+        assert client.names == ["a"]

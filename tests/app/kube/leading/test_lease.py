@@ -233,3 +233,12 @@ async def test_each_read_is_told_of_when_it_is_over(server, lease):
     for _ in range(3):
         await lease.read()
     assert told == [True, True, False]
+
+
+@pytest.mark.parametrize(("transitions", "polls"), [(None, 0), (0, 0), (3, 1)])
+async def test_only_a_lease_that_was_another_ones_is_waited_for(server, lease, transitions, polls):
+    spec = {"holderIdentity": "corral-abc_1", "leaseTransitions": transitions}
+    server.script.append(reply(200, {"kind": "Lease", "spec": spec}))
+    assert lease.overlap_seconds == 0.0
+    await lease.read()
+    assert lease.overlap_seconds == polls * LEASE_SECONDS / POLLS_PER_LEASE
