@@ -15,6 +15,7 @@ import asyncio
 import math
 import time
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from typing import Protocol
 from urllib.parse import quote
 
@@ -45,6 +46,7 @@ class Spec(msgspec.Struct, rename="camel", frozen=True):
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
     renew_time: str | None = None
+    acquire_time: str | None = None
     lease_transitions: int | None = None
 
 
@@ -103,10 +105,13 @@ class NeighbourLease:
     def overlap_seconds(self) -> float:
         """For how long the one before may write on, from the moment that the Lease is ours.
 
-        It learns with its next poll that its neighbour has given it up. 0.0: it has had no other.
+        It learns with its next poll that its neighbour has given it up. 0.0: it has had no other,
+        or our neighbour holds it for longer, by its own clock.
         """
-        transitions = None if self._spec is None else self._spec.lease_transitions
-        return self._poll_seconds if transitions else 0.0
+        spec = self._spec
+        if spec is None or not spec.lease_transitions:
+            return 0.0
+        return max(0.0, self._poll_seconds - _held_seconds(spec))
 
     @property
     def whose(self) -> str:
@@ -192,3 +197,13 @@ class NeighbourLease:
     @property
     def _poll_seconds(self) -> float:
         return self._duration / POLLS_PER_LEASE
+
+
+def _held_seconds(spec: Spec) -> float:
+    """For how long its holder has held it at least; 0.0 if that is not said."""
+    try:
+        acquired = datetime.fromisoformat(spec.acquire_time or "")
+        renewed = datetime.fromisoformat(spec.renew_time or "")
+        return max(0.0, (renewed - acquired).total_seconds())
+    except (TypeError, ValueError):  # one is no time, or has no zone
+        return 0.0

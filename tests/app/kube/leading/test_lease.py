@@ -235,10 +235,32 @@ async def test_each_read_is_told_of_when_it_is_over(server, lease):
     assert told == [True, True, False]
 
 
-@pytest.mark.parametrize(("transitions", "polls"), [(None, 0), (0, 0), (3, 1)])
-async def test_only_a_lease_that_was_another_ones_is_waited_for(server, lease, transitions, polls):
+@pytest.mark.parametrize(
+    ("transitions", "acquired", "renewed", "seconds"),
+    [
+        pytest.param(None, "12:00:00Z", "12:00:00Z", 0.0, id="no_other_one_had_it"),
+        pytest.param(0, "12:00:00Z", "12:00:00Z", 0.0, id="nor_here"),
+        pytest.param(3, "12:00:00.5Z", "12:00:00.5Z", 2.0, id="just_acquired"),
+        pytest.param(3, "12:00:00Z", "12:00:01.500000Z", 0.5, id="acquired_a_while_ago"),
+        pytest.param(3, "12:00:00Z", "12:07:00Z", 0.0, id="long_held"),
+        pytest.param(3, "12:07:00Z", "12:00:00Z", 2.0, id="a_clock_was_set_back"),
+        pytest.param(3, "12:00:00", "12:07:00Z", 2.0, id="without_a_zone"),
+        pytest.param(3, "long ago", "12:07:00Z", 2.0, id="no_time"),
+    ],
+)
+async def test_what_the_one_before_may_write_is_waited_for(
+    server, lease, transitions, acquired, renewed, seconds
+):
     spec = {"holderIdentity": "corral-abc_1", "leaseTransitions": transitions}
+    spec |= {"acquireTime": f"2026-11-27T{acquired}", "renewTime": f"2026-11-27T{renewed}"}
     server.script.append(reply(200, {"kind": "Lease", "spec": spec}))
     assert lease.overlap_seconds == 0.0
     await lease.read()
-    assert lease.overlap_seconds == polls * LEASE_SECONDS / POLLS_PER_LEASE
+    assert lease.overlap_seconds == seconds
+
+
+async def test_without_any_times_it_is_waited_for(server, lease):
+    spec = {"holderIdentity": "corral-abc_1", "leaseTransitions": 1, "leaseDurationSeconds": 15}
+    server.script.append(reply(200, {"kind": "Lease", "spec": spec}))
+    await lease.read()
+    assert lease.overlap_seconds == LEASE_SECONDS / POLLS_PER_LEASE
