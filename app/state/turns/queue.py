@@ -7,6 +7,9 @@ wait until all of these had their turn. Within a tick the gangs of all namespace
 as long as the tick's budget suffices for them; where it does not, every second turn is that of the
 namespace that has spent least.
 
+After the first lists, and when a Corral begins to lead, gangs that cannot go elsewhere any more
+have their turn before all others (`let_first`).
+
 A gang that loses its plan is not planned again before its back-off is over; each further loss
 doubles it, until the gang runs.
 """
