@@ -616,7 +616,8 @@ async def have_lease(plane: Plane, holder: str) -> None:
     assert plane.corral.lease is not None
     await plane.corral.lease.read()
     if plane.corral.lease.names_us:
-        await until(lambda: plane.corral.engine.planner.leads)
+        engine = plane.corral.engine
+        await until(lambda: engine.planner.leads and not engine.queue.is_busy())
 
 
 @pytest.mark.slow
