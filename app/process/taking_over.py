@@ -143,12 +143,14 @@ class TakingOver:
 
     async def _has_caught_up(self) -> bool:
         """Return once the watch is as new as the Lease; False if that is another one's by then."""
+        while not self._engine.is_synced and self._lease.names_us:
+            await self._sleep(LOOK_SECONDS)
         await self._sleep(self._lease.overlap_seconds)
         left_out = set[str]()  # by the watch, for all of a round: what is too long for it
         missing: Pods | None = None
         for _ in range(MOST_LISTS):
             until = self._clock() + SHOWN_SECONDS
-            missing = await self._listed() if self._engine.is_synced else None
+            missing = await self._listed()
             while self._lease.names_us:
                 if missing is not None:
                     missing = self._not_shown(missing, left_out)

@@ -12,7 +12,6 @@ import pytest
 
 from app.dialects.corral import GATE
 from app.errors import ApiError
-from app.process import taking_over
 from app.process.taking_over import MOST_LISTS, SHOWN_SECONDS, TakingOver
 from tests.app.polling import until
 from tests.app.state.world import World, four_racks, members
@@ -247,7 +246,7 @@ async def test_nothing_is_listed_before_the_cluster_has_been_read(monkeypatch):
         synced = property(lambda _engine: is_synced)
         monkeypatch.setattr(type(its.world.engine), "is_synced", synced)
         its.lease.is_read(names_us=True)
-        await until(lambda: its.now > 2 * taking_over.SHOWN_SECONDS)
+        await until(lambda: its.now > 2.0 * SHOWN_SECONDS)
         assert (its.server.asked, its.told) == ([], [False])
         is_synced = True
         await until(lambda: its.told == [False, True])
