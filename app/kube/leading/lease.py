@@ -16,7 +16,7 @@ import math
 import time
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Protocol
+from typing import ClassVar, Protocol
 from urllib.parse import quote
 
 import msgspec
@@ -24,7 +24,7 @@ import msgspec
 from app.errors import CorralError, NotFound
 
 LEASE_SECONDS = 15  # kube-scheduler's default
-POLLS_PER_LEASE = 7.5  # as often as kube-scheduler renews it by default
+POLLS_PER_LEASE = 30  # kube-scheduler renews it 7.5 times by default
 # A holder that cannot renew leads for two thirds of the Lease by default, then releases it. One
 # whose Lease is read for the first time may have renewed it so long ago.
 LEADING_SHARE, FIRST_SHARE = 2 / 3, 1 / 3
@@ -66,6 +66,8 @@ class NeighbourLease:
     Source: client-go tools/leaderelection/leaderelection.go (v0.36), renew, isLeaseValid.
     """
 
+    _polls_per_lease: ClassVar[float] = POLLS_PER_LEASE
+
     def __init__(
         self,
         transport: Requests,
@@ -105,13 +107,13 @@ class NeighbourLease:
     def overlap_seconds(self) -> float:
         """For how long the one before may write on, from the moment that the Lease is ours.
 
-        It learns with its next poll that its neighbour has given it up. 0.0: it has had no other,
-        or our neighbour holds it for longer, by its own clock.
+        What it read is fresh for so long. 0.0: the Lease has had no other holder, or our neighbour
+        holds it for longer, by its own clock.
         """
         spec = self._spec
         if spec is None or not spec.lease_transitions:
             return 0.0
-        return max(0.0, self._poll_seconds - _held_seconds(spec))
+        return max(0.0, self._fresh_seconds - _held_seconds(spec))
 
     @property
     def whose(self) -> str:
@@ -136,7 +138,7 @@ class NeighbourLease:
         A leader that has just been elected acts before the next poll shows it.
         """
         now = self._clock()
-        if not (self.is_ours and now < self._asked_at + 2 * self._poll_seconds):
+        if not (self.is_ours and now < self._asked_at + self._fresh_seconds):
             await self._sleep(max(0.0, self._tried_at + REST_SECONDS - now))
             if self._tried_at < now or self._is_reading:
                 await self.read()
@@ -196,7 +198,11 @@ class NeighbourLease:
 
     @property
     def _poll_seconds(self) -> float:
-        return self._duration / POLLS_PER_LEASE
+        return self._duration / self._polls_per_lease
+
+    @property
+    def _fresh_seconds(self) -> float:
+        return 2 * self._poll_seconds
 
 
 def _held_seconds(spec: Spec) -> float:

@@ -33,6 +33,7 @@ from app.kube.leading.lease import (
 log = structlog.get_logger(__name__)
 
 API_VERSION = "coordination.k8s.io/v1"
+RENEWALS_PER_LEASE = 7.5  # as often as kube-scheduler renews its own by default
 RELEASE_SECONDS = 5.0
 RELEASED_SECONDS = 1  # the duration of a Lease that is given up, as client-go writes it
 
@@ -45,6 +46,8 @@ class OwnLease(NeighbourLease):
     kept it, with whether it was given. wall: what is written, and never read.
     Source: client-go tools/leaderelection/leaderelection.go (v0.36), tryAcquireOrRenew, release.
     """
+
+    _polls_per_lease = RENEWALS_PER_LEASE
 
     def __init__(
         self,

@@ -181,7 +181,7 @@ async def test_a_former_leader_with_much_to_write_reads_it_twice_a_second(server
 
 
 async def test_it_is_polled_as_often_however_long_a_read_takes(server, transport, clock):
-    slept = []
+    slept, poll = [], LEASE_SECONDS / POLLS_PER_LEASE
 
     async def sleep(seconds):
         slept.append(seconds)
@@ -189,7 +189,7 @@ async def test_it_is_polled_as_often_however_long_a_read_takes(server, transport
             raise asyncio.CancelledError
 
     async def slow(request):
-        clock.now += 1.5
+        clock.now += 0.75 * poll
         return await held_by("corral-abc_1")(request)
 
     server.script += [slow] * 3
@@ -198,7 +198,7 @@ async def test_it_is_polled_as_often_however_long_a_read_takes(server, transport
     )
     with pytest.raises(asyncio.CancelledError):
         await lease.run()
-    assert slept == pytest.approx([0.5] * 3)
+    assert slept == pytest.approx([0.25 * poll] * 3)
 
 
 async def test_all_who_ask_at_once_share_one_read(server, lease):
@@ -240,12 +240,12 @@ async def test_each_read_is_told_of_when_it_is_over(server, lease):
     [
         pytest.param(None, "12:00:00Z", "12:00:00Z", 0.0, id="no_other_one_had_it"),
         pytest.param(0, "12:00:00Z", "12:00:00Z", 0.0, id="nor_here"),
-        pytest.param(3, "12:00:00.5Z", "12:00:00.5Z", 2.0, id="just_acquired"),
-        pytest.param(3, "12:00:00Z", "12:00:01.500000Z", 0.5, id="acquired_a_while_ago"),
+        pytest.param(3, "12:00:00.5Z", "12:00:00.5Z", 1.0, id="just_acquired"),
+        pytest.param(3, "12:00:00Z", "12:00:00.750000Z", 0.25, id="acquired_a_while_ago"),
         pytest.param(3, "12:00:00Z", "12:07:00Z", 0.0, id="long_held"),
-        pytest.param(3, "12:07:00Z", "12:00:00Z", 2.0, id="a_clock_was_set_back"),
-        pytest.param(3, "12:00:00", "12:07:00Z", 2.0, id="without_a_zone"),
-        pytest.param(3, "long ago", "12:07:00Z", 2.0, id="no_time"),
+        pytest.param(3, "12:07:00Z", "12:00:00Z", 1.0, id="a_clock_was_set_back"),
+        pytest.param(3, "12:00:00", "12:07:00Z", 1.0, id="without_a_zone"),
+        pytest.param(3, "long ago", "12:07:00Z", 1.0, id="no_time"),
     ],
 )
 async def test_what_the_one_before_may_write_is_waited_for(
@@ -263,4 +263,4 @@ async def test_without_any_times_it_is_waited_for(server, lease):
     spec = {"holderIdentity": "corral-abc_1", "leaseTransitions": 1, "leaseDurationSeconds": 15}
     server.script.append(reply(200, {"kind": "Lease", "spec": spec}))
     await lease.read()
-    assert lease.overlap_seconds == LEASE_SECONDS / POLLS_PER_LEASE
+    assert lease.overlap_seconds == 2 * LEASE_SECONDS / POLLS_PER_LEASE
