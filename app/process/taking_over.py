@@ -21,10 +21,12 @@ from typing import Protocol
 import msgspec
 import structlog
 
-from app.errors import CorralError
+from app.errors import CorralError, DecodeError
 from app.kube.core import aside
 from app.kube.core.turns import turn
+from app.kube.decoding import wire
 from app.kube.leading.lease import NeighbourLease
+from app.kube.watch.reflector import MOST_PAGES
 from app.settings import is_named
 from app.state.engine import Engine
 
@@ -53,33 +55,25 @@ class Reads(Protocol):
     ) -> bytes: ...
 
 
-class _Gate(msgspec.Struct, frozen=True):
-    name: str = ""
-
-
-class _Metadata(msgspec.Struct, rename={"goes_on_at": "continue"}, frozen=True):
+class _Metadata(wire.Wire):
     uid: str = ""
-    goes_on_at: str = ""
 
 
-class _Spec(msgspec.Struct, rename="camel", frozen=True):
+class _Spec(wire.Wire):
     scheduler_name: str = ""
-    scheduling_gates: Sequence[_Gate] | None = None
+    scheduling_gates: Sequence[wire.SchedulingGate] | None = None
 
 
-class _Status(msgspec.Struct, frozen=True):
+class _Status(wire.Wire):
     phase: str = ""
 
 
-class _Pod(msgspec.Struct, frozen=True):
-    metadata: _Metadata = _Metadata()
-    spec: _Spec = _Spec()
-    status: _Status = _Status()
+class _Pod(wire.Wire):
+    """A tenth of what `wire.Pod` reads."""
 
-
-class _Page(msgspec.Struct, frozen=True):
-    metadata: _Metadata = _Metadata()
-    items: Sequence[msgspec.Raw] = ()
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+    status: _Status = msgspec.field(default_factory=_Status)
 
 
 Pods = dict[str, tuple[str, ...] | None]
@@ -190,30 +184,28 @@ class TakingOver:
     async def _listed(self) -> Pods | None:
         """What the API server has of them now; None: that could not be read."""
         found: Pods = dict.fromkeys(self._engine.arrivals.uids)
-        goes_on_at = ""
+        params = {"fieldSelector": "spec.nodeName=", "limit": str(PAGE)}
         try:
-            while True:
-                params = {"fieldSelector": "spec.nodeName=", "limit": str(PAGE)}
-                if goes_on_at:
-                    params["continue"] = goes_on_at
+            for _ in range(MOST_PAGES):
                 raw = await self._server.request(
                     "GET", PODS, params=params, timeout=LIST_SECONDS, most_bytes=PAGE_BYTES
                 )
-                goes_on_at = await aside.read(partial(self._add, found), raw)
-                if not goes_on_at:
+                params["continue"] = await aside.read(partial(self._add, found), raw)
+                if not params["continue"]:
                     return found
+            raise DecodeError(f"GET {PODS}: over {MOST_PAGES} pages")
         except (CorralError, msgspec.DecodeError) as error:
             log.warning("not leading yet: the pods could not be listed", problem=str(error))
             return None
 
     def _add(self, found: Pods, raw: bytes) -> str:
         """Add the pods of a page; returns where the next one begins, "" if this was the last."""
-        page = msgspec.json.decode(raw, type=_Page)
-        for each in page.items:
+        page = msgspec.json.decode(raw, type=wire.Page)
+        for each in page.items or ():
             turn()
             pod = msgspec.json.decode(each, type=_Pod)
             is_ours = is_named(pod.spec.scheduler_name, self._engine.settings.scheduler_name)
             if is_ours and pod.status.phase not in ("Succeeded", "Failed"):
                 gates = pod.spec.scheduling_gates or ()
-                found[pod.metadata.uid] = tuple(each.name for each in gates)
-        return page.metadata.goes_on_at
+                found[pod.metadata.uid] = tuple(each.name or "" for each in gates)
+        return (page.metadata and page.metadata.continue_token) or ""

@@ -121,7 +121,6 @@ class NodeTable:
     _kept: OrderedDict[tuple[str, Shape, tuple[str, ...]], tuple[int, Any]] = field(
         default_factory=OrderedDict
     )
-
     _bearing: dict[tuple[tuple[str, str], ...], frozenset[str]] = field(default_factory=dict)
 
     # -- nodes ---------------------------------------------------------------------------------

@@ -173,7 +173,6 @@ def member_of(pod: PodRecord, claim: Claim) -> Member:
     shape, allowed = corral.own_shape(pod)
     text = pod.annotations.get(corral.POD_SETS)
     started_with = corral.pod_sets_from_text(text) if text else ()
-    labels = corral.narrowed_labels(pod)
     if claim.flaw:
         return Member(pod, flaw=claim.flaw, shape=shape, started_with=started_with)
     return Member(
@@ -184,7 +183,7 @@ def member_of(pod: PodRecord, claim: Claim) -> Member:
         constraint=claim.said.constraint,
         slices=claim.said.slices,
         allowed=allowed,
-        narrowed_by=labels,
+        narrowed_by=corral.narrowed_labels(pod),
         shape=shape,
         started_with=started_with,
     )

@@ -92,7 +92,7 @@ class Planner:
     families: Families = field(default_factory=Families)
     last_places: LastPlaces = field(default_factory=LastPlaces)
     is_ready: bool = False  # false until every list is in: no plan from a part of the cluster
-    leads: bool = True  # another Corral does otherwise (`lifecycle/succession.py`)
+    leads: bool = True  # else we follow another Corral (`lifecycle/succession.py`)
     on_fault: OnFault = reraise
     earmarked: dict[GangKey, tuple[frozenset[str], Rank]] = field(default_factory=dict)
     """Nodes kept for a gang from those that come after it (`fairness/starvation.py`)."""
