@@ -122,7 +122,7 @@ class _Reading:
             if isinstance(pod, PodRecord):
                 self.gathering.put_pods((pod,))
             else:
-                self.gathering.unreadable.append(str(each))
+                self.gathering.unreadable.append(str(pod))
         return count
 
     async def _all(self, resource: Resource, namespace: str) -> list[Record]:

@@ -321,3 +321,13 @@ def test_an_api_server_that_does_not_answer_is_exit_code_2(tmp_path):
     ran = CliRunner().invoke(main, ["audit", "--kubeconfig", str(kubeconfig)])
     assert (ran.exit_code, ran.stdout) == (2, "")
     assert "GET /api/v1/nodes" in ran.stderr
+
+
+async def test_a_pod_that_cannot_be_read_is_named(tmp_path):
+    (odd,) = on(members("odd", 1), A)
+    odd["spec"]["nodeName"] = 5
+    async with Sandbox() as cluster:
+        put(cluster, [*NODES, odd])
+        ran = await audit(cluster, tmp_path, "-A")
+    assert "Pod default/odd-0" in ran.output
+    assert "nodeName" in ran.output
