@@ -14,45 +14,28 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
-from typing import Protocol
 
 import msgspec
 import structlog
 
-from app.errors import CorralError, DecodeError
+from app.errors import CorralError
 from app.kube.core import aside
 from app.kube.core.turns import turn
 from app.kube.decoding import wire
 from app.kube.leading.lease import NeighbourLease
-from app.kube.watch.reflector import MOST_PAGES
+from app.kube.watch.pages import Pages, Reads
 from app.settings import is_named
 from app.state.engine import Engine
 
 log = structlog.get_logger(__name__)
 
 PODS = "/api/v1/pods"
-PAGE = 500  # pods in one answer …
-PAGE_BYTES = 64 * 1024 * 1024  # … and bytes: each page is read in one go
 LIST_SECONDS = 10.0  # for one page
 MOST_LISTS = 20  # then we lead all the same: what differs is no matter of time any more
 SHOWN_SECONDS = 1.0  # for the watch to show what a list has, before the next list
 LOOK_SECONDS = 0.02  # between two looks
-
-
-class Reads(Protocol):
-    """The part of `transport.Transport` used here."""
-
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        params: Mapping[str, str] | None = ...,
-        timeout: float = ...,
-        most_bytes: int = ...,
-    ) -> bytes: ...
 
 
 class _Metadata(wire.Wire):
@@ -96,7 +79,8 @@ class TakingOver:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._lease, self._server, self._engine, self._lead = lease, server, engine, lead
+        self._lease, self._engine, self._lead = lease, engine, lead
+        self._pages = Pages(server, seconds=LIST_SECONDS)
         self._clock, self._sleep = clock, sleep
         self._leads = False
         self._is_ours = asyncio.Event()
@@ -184,28 +168,23 @@ class TakingOver:
     async def _listed(self) -> Pods | None:
         """What the API server has of them now; None: that could not be read."""
         found: Pods = dict.fromkeys(self._engine.arrivals.uids)
-        params = {"fieldSelector": "spec.nodeName=", "limit": str(PAGE)}
         try:
-            for _ in range(MOST_PAGES):
-                raw = await self._server.request(
-                    "GET", PODS, params=params, timeout=LIST_SECONDS, most_bytes=PAGE_BYTES
-                )
-                params["continue"] = await aside.read(partial(self._add, found), raw)
-                if not params["continue"]:
-                    return found
-            raise DecodeError(f"GET {PODS}: over {MOST_PAGES} pages")
-        except (CorralError, msgspec.DecodeError) as error:
+            async for page in self._pages.of(PODS, {"fieldSelector": "spec.nodeName="}):
+                await aside.run(partial(self._add, found, page.items or ()))
+        except CorralError as error:
             log.warning("not leading yet: the pods could not be listed", problem=str(error))
             return None
+        return found
 
-    def _add(self, found: Pods, raw: bytes) -> str:
-        """Add the pods of a page; returns where the next one begins, "" if this was the last."""
-        page = msgspec.json.decode(raw, type=wire.Page)
-        for each in page.items or ():
+    def _add(self, found: Pods, items: Sequence[msgspec.Raw]) -> None:
+        """Add the pods of a page."""
+        for each in items:
             turn()
-            pod = msgspec.json.decode(each, type=_Pod)
+            try:
+                pod = msgspec.json.decode(each, type=_Pod)
+            except (ValueError, RecursionError):
+                continue  # the watch leaves it out too, and says so
             is_ours = is_named(pod.spec.scheduler_name, self._engine.settings.scheduler_name)
             if is_ours and pod.status.phase not in ("Succeeded", "Failed"):
                 gates = pod.spec.scheduling_gates or ()
                 found[pod.metadata.uid] = tuple(each.name or "" for each in gates)
-        return (page.metadata and page.metadata.continue_token) or ""

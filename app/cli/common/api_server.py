@@ -16,12 +16,11 @@ from app.errors import DecodeError, Forbidden, NotFound, SettingsError
 from app.kube.client.transport import Transport
 from app.kube.core.objects import Record
 from app.kube.decoding import wire
-from app.kube.watch.reflector import MOST_PAGES
+from app.kube.watch.pages import Pages
 from app.kube.watch.resource import Resource
 from app.settings import Settings
 
 PAGE_OBJECTS = 250  # a node has 10 to 30 KB, most of it images
-MOST_PAGE_BYTES = 64 * 2**20
 
 
 class _Discovered(wire.Wire):
@@ -32,7 +31,6 @@ class _Discovery(wire.Wire):
     resources: list[_Discovered | None] | None = None
 
 
-_PAGE = msgspec.json.Decoder(wire.Page)
 _DISCOVERED = msgspec.json.Decoder(_Discovery)
 
 
@@ -61,21 +59,10 @@ async def connected(
 async def listed(
     transport: Transport, path: str, params: Mapping[str, str] | None = None
 ) -> AsyncIterator[msgspec.Raw]:
-    """The objects of a list, asked for page by page. Raises: ApiError, DecodeError."""
-    asked = {"limit": str(PAGE_OBJECTS), **(params or {})}
-    for _ in range(MOST_PAGES):
-        body = await transport.request("GET", path, params=asked, most_bytes=MOST_PAGE_BYTES)
-        try:
-            page = _PAGE.decode(body)
-        except (ValueError, RecursionError) as error:
-            raise DecodeError(f"GET {path}: {error}") from error
+    """The objects of a list, asked for page by page. Raises: as `Pages.of`."""
+    async for page in Pages(transport, most_objects=PAGE_OBJECTS).of(path, params):
         for each in page.items or ():
             yield each
-        token = (page.metadata and page.metadata.continue_token) or ""
-        if not token:
-            return
-        asked["continue"] = token
-    raise DecodeError(f"GET {path}: over {MOST_PAGES} pages")
 
 
 async def records(

@@ -8,8 +8,7 @@
                       line unreadable,
                       relist() called
 
-A tenant may have objects of 1.5 MiB, and ten as JSON. So pages shrink until their bytes are few,
-and between two objects the loop is left to others as often as the bytes read require.
+Between two objects the loop is left to others as often as the bytes read require.
 
 Events reach the sink in the order of the API server, at least once each. A relist is one Listed
 event: the receiver compares, so it never sees a half-empty cluster.
@@ -36,25 +35,21 @@ from app.errors import (
     Forbidden,
     Gone,
     NotFound,
-    TooLong,
     TooManyRequests,
     Unreachable,
     api_error,
 )
 from app.kube.client.backoff import FIRST_SECONDS, LONGEST_SECONDS, Backoff
-from app.kube.client.transport import LONGEST_OBJECT
 from app.kube.core import aside
 from app.kube.core.objects import Record
 from app.kube.decoding import wire
 from app.kube.decoding.decode import decode_version
 from app.kube.watch.events import Applied, Deleted, Event, Kind, Listed
+from app.kube.watch.pages import PAGE_OBJECTS, PAGE_SECONDS, Pages, Reads
 from app.kube.watch.resource import Resource
 
-MOST_PAGES = 10_000  # a server that never ends its list is broken
 EVENTS_PER_TURN = 32  # buffered lines never suspend; others need the loop within 1 ms
 BYTES_PER_TURN = 2**17  # about 32 pods; a larger object is a turn of its own
-PAGE_BYTES = 2**22  # of a page, to aim at: it is taken apart in one step of 4 ms
-MOST_PAGE_BYTES = 2 * PAGE_BYTES  # beyond that fewer objects are asked for, down to a single one
 _EVENTS: Mapping[str, type[Applied] | type[Deleted]] = {
     "ADDED": Applied,
     "MODIFIED": Applied,
@@ -65,23 +60,12 @@ _AROUND = {b'{"type":"%b","object":' % name.encode(): name for name in _EVENTS}
 _LONGEST_START = max(map(len, _AROUND))
 
 _LINE = msgspec.json.Decoder(wire.WatchLine)
-_PAGE = msgspec.json.Decoder(wire.Page)
 _STATUS = msgspec.json.Decoder(wire.Status)
 _log = structlog.get_logger()
 
 
-class Source(Protocol):
+class Source(Reads, Protocol):
     """The two ways of reading that `transport.Transport` offers."""
-
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        params: Mapping[str, str],
-        timeout: float,
-        most_bytes: int,
-    ) -> bytes: ...
 
     def stream(
         self, path: str, params: Mapping[str, str], read_timeout: float
@@ -92,8 +76,8 @@ class Source(Protocol):
 class Pace:
     """How much and how long, in seconds, and by which clock and dice."""
 
-    page_objects: int = 500  # per page of a list at most: 3.5 MB of ordinary pods
-    page_seconds: float = 60.0  # Kubernetes' own objective for a whole list is 30
+    page_objects: int = PAGE_OBJECTS
+    page_seconds: float = PAGE_SECONDS
     watch_seconds: tuple[int, int] = (240, 300)  # drawn anew, so that watches do not end together
     silence_seconds: float = 30.0  # beyond the end of a watch: then the connection is dead
     steady_seconds: float = 10.0  # a round that lasted this long may begin again at once
@@ -141,7 +125,9 @@ class Reflector:
         self._is_absent = False
         self._heard_at = self._pace.clock()
         self._turn = _Turn()
-        self._page_objects = self._pace.page_objects  # as many as are few bytes
+        self._pages = Pages(
+            source, most_objects=self._pace.page_objects, seconds=self._pace.page_seconds
+        )
         self.is_synced = False  # one Listed has been delivered; stays true through later trouble
 
     @property
@@ -224,53 +210,17 @@ class Reflector:
         self._served = version
         records: list[Record] = []
         edition = self._resource.edition()  # the first pages may lack what comes later
-        token = ""
-        for _ in range(MOST_PAGES):
-            page = await self._page(token)
+        resource_version = ""
+        async for page in self._pages.of(version.path):
+            self._heard_at = self._pace.clock()
             await self._decode_all(page.items or [], records)
-            metadata = page.metadata or wire.PageMetadata()
-            token = metadata.continue_token or ""
-            if not token:
-                break
-        else:
-            raise DecodeError(f"list of {self._served.path}: over {MOST_PAGES} pages")
-        if not metadata.resource_version:
-            raise DecodeError(f"list of {self._served.path}: no metadata.resourceVersion")
-        self._version = metadata.resource_version
+            resource_version = (page.metadata and page.metadata.resource_version) or ""
+        if not resource_version:
+            raise DecodeError(f"list of {version.path}: no metadata.resourceVersion")
+        self._version = resource_version
         self._is_absent = False
         self._sink(Listed(self.kind, tuple(records), edition))
         self.is_synced = True
-
-    async def _page(self, token: str) -> wire.Page:
-        body = await self._page_body(token)
-        self._heard_at = self._pace.clock()
-        fitting = self._page_objects * PAGE_BYTES // max(len(body), 1)
-        most = min(2 * self._page_objects, self._pace.page_objects)
-        self._page_objects = max(1, min(fitting, most))
-        try:
-            return _PAGE.decode(body)
-        except (ValueError, RecursionError) as error:
-            raise DecodeError(f"list of {self._served.path}: {error}") from error
-
-    async def _page_body(self, token: str) -> bytes:
-        """The bytes of the next page, with as many objects as are not too many bytes."""
-        while True:
-            objects = self._page_objects
-            params = {"limit": str(objects)}
-            if token:
-                params["continue"] = token
-            try:
-                return await self._source.request(
-                    "GET",
-                    self._served.path,
-                    params=params,
-                    timeout=self._pace.page_seconds,
-                    most_bytes=MOST_PAGE_BYTES if objects > 1 else LONGEST_OBJECT,
-                )
-            except TooLong:
-                if objects == 1:
-                    raise
-                self._page_objects = max(1, objects // 4)
 
     async def _decode_all(self, items: list[msgspec.Raw], records: list[Record]) -> None:
         for raw in items:

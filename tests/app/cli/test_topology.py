@@ -444,11 +444,11 @@ async def test_a_list_of_the_api_server_that_never_ends_is_given_up(monkeypatch)
     pages = []
 
     class Endless:
-        async def request(self, method, path, *, params, most_bytes):
+        async def request(self, method, path, *, params, timeout, most_bytes):
             pages.append(dict(params))
             return b'{"metadata": {"continue": "more"}, "items": []}'
 
-    monkeypatch.setattr("app.cli.common.api_server.MOST_PAGES", 3)
-    with pytest.raises(DecodeError, match="GET /api/v1/nodes: over 3 pages"):
+    monkeypatch.setattr("app.kube.watch.pages.MOST_PAGES", 3)
+    with pytest.raises(DecodeError, match="list of /api/v1/nodes: over 3 pages"):
         await reading._list(reading.Cluster(), Endless(), "/api/v1/nodes", "Node")
     assert [page.get("continue") for page in pages] == [None, "more", "more"]

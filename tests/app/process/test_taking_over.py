@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from app.dialects.corral import GATE
-from app.errors import ApiError
+from app.errors import ApiError, TooLong
 from app.process.taking_over import MOST_LISTS, SHOWN_SECONDS, TakingOver
 from tests.app.polling import until
 from tests.app.state.world import World, four_racks, members
@@ -70,7 +70,10 @@ class Server:
         end = begin + min(self.page, int(more["params"]["limit"]))
         every = list(self.pods.values())
         metadata = {"continue": str(end)} if end < len(every) else {}
-        return msgspec.json.encode({"metadata": metadata, "items": every[begin:end]})
+        answer = msgspec.json.encode({"metadata": metadata, "items": every[begin:end]})
+        if len(answer) > more["most_bytes"]:
+            raise TooLong(f"{method} {path}: answer over {more['most_bytes']} bytes")
+        return answer
 
 
 class Succession:
@@ -139,6 +142,16 @@ async def test_it_waits_for_what_the_watch_does_not_show_yet(listed, shown):
         assert its.told == [False]
         its.world.put(*shown)
         await until(lambda: its.told == [False, True])
+
+
+async def test_pods_of_many_bytes_do_not_put_it_off():
+    async with running(*GATED) as its:
+        its.server.has(*GATED)
+        bystanders = [pod(f"long-{each}", scheduler="default-scheduler") for each in range(600)]
+        its.server.has(*bystanders, hostname="h" * 150_000)
+        its.lease.is_read(names_us=True)
+        await until(lambda: its.told == [False, True])
+        assert its.now < SHOWN_SECONDS
 
 
 async def test_a_pod_that_the_watch_never_shows_puts_it_off_for_one_list():

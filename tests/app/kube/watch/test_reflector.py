@@ -20,11 +20,10 @@ from app.kube.client.transport import LONGEST_OBJECT
 from app.kube.core.aside import LARGE_BYTES
 from app.kube.decoding.label_keys import LabelKeys
 from app.kube.watch.events import Applied, Deleted, Event, Listed
+from app.kube.watch.pages import MOST_PAGE_BYTES, PAGE_BYTES
 from app.kube.watch.reflector import (
     BYTES_PER_TURN,
     EVENTS_PER_TURN,
-    MOST_PAGE_BYTES,
-    PAGE_BYTES,
     Pace,
     Reflector,
     _Turn,
