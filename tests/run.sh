@@ -32,7 +32,7 @@ operators | schedulers)
 esac
 logs=$(mktemp -d)
 simulator=
-trap '[ -z "$simulator" ] || kill -- "-$simulator" 2>/dev/null; rm -rf "$logs"' EXIT
+trap '[ -z "$simulator" ] || kill -KILL -- "-$simulator" 2>/dev/null; rm -rf "$logs"' EXIT
 trap 'exit 130' INT TERM HUP
 failed=
 
@@ -70,13 +70,14 @@ failures() {
 # failed tests are run once more with no other test beside them; the last lines name them, whatever comes of it.
 again=
 try_again() {
-    again=$(failures "$1") || return 0
-    if [ "$(cat "$logs/code")" -ne 1 ] || [ "$(failures "$1" | wc -l)" -gt 3 ]; then
-        again=
+    these=$(failures "$1") || return 0
+    if [ "$(cat "$logs/code")" -ne 1 ] || [ "$(echo "$these" | wc -l)" -gt 3 ]; then
         return
     fi
+    again="$again$these
+"
     before=$failed
-    run_pytest again -m "$2" --last-failed --last-failed-no-failures none
+    run_pytest "$1-again" -m "$2" --last-failed --last-failed-no-failures none
     [ "$failed" != "$before" ] || failed=${failed%", $1"}
 }
 
@@ -113,8 +114,12 @@ elif [ -z "$(sh tests/controlplane/build.sh --missing)" ] || command -v go >/dev
     # Those that wait most of the time on three control planes, then those that measure on one.
     shared='e2e and not operators and not schedulers and not alone'
     run_pytest e2e -m "$shared" -n 3 --dist loadfile
+    kill -STOP -- "-$simulator" 2>/dev/null || true # the others have the machine to themselves
     try_again e2e "$shared"
-    run_pytest alone -m 'e2e and not operators and not schedulers and alone'
+    measuring='e2e and not operators and not schedulers and alone'
+    run_pytest alone -m "$measuring"
+    try_again alone "$measuring"
+    kill -CONT -- "-$simulator" 2>/dev/null || true
     say simulator
     wait "$simulator" || failed="$failed, simulator"
     simulator=
@@ -131,7 +136,7 @@ fi
 
 if [ -n "$failed" ]; then
     # Where only the end of this is kept, it says what failed and why.
-    for name in tests e2e again alone; do
+    for name in tests e2e e2e-again alone alone-again; do
         if [ -f "$logs/$name" ] && failures "$name" >/dev/null; then
             say "the end of $name"
             tail -n 80 "$logs/$name"
@@ -145,8 +150,8 @@ if [ -n "$failed" ]; then
 else
     say 'All that ran succeeded.'
 fi
-for name in tests e2e again alone; do
+for name in tests e2e e2e-again alone alone-again; do
     [ ! -f "$logs/$name" ] || tail -n 1 "$logs/$name"
 done
-[ -z "$again" ] || printf 'Failed beside others and tried again alone:\n%s\n' "$again"
+[ -z "$again" ] || printf 'Failed, and tried again with nothing beside:\n%s' "$again"
 [ -z "$failed" ]
