@@ -43,7 +43,7 @@ from app.kube.decoding.escapes import LONG, shortened
 from app.kube.decoding.large import LARGE
 from app.metrics import Metrics
 from app.settings import EngineOptions, Settings
-from app.state.gang.succeeded import SucceededPods
+from app.state.gang.members.succeeded import SucceededPods
 from benchmarks.table import show
 
 STORED = 1_500_000  # bytes of an object

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Depends
 
+from app.api.cluster.map import maps
+from app.api.cluster.topology import topology
 from app.api.decisions import decisions
 from app.api.dump import dumps
 from app.api.explanation import explanations
@@ -21,10 +23,8 @@ from app.api.following.events import events
 from app.api.gangs import gangs
 from app.api.http.description import description
 from app.api.http.leader import led_by
-from app.api.map import maps
 from app.api.simulating import simulating
 from app.api.standing import Standing
-from app.api.topology import topology
 from app.state.engine import Engine
 
 

@@ -28,8 +28,8 @@ from app.kube.core.turns import turn
 from app.state.effects import RoomAnswer
 from app.state.gang.reasons import Reason
 from app.state.plan.exclusions import ELSEWHERE, UNLABELLED, Told, named
-from app.state.plan.group_tree import UNIT
-from app.state.plan.request import search
+from app.state.plan.question.group_tree import UNIT
+from app.state.plan.question.request import search
 from app.state.preempt.standing import Standing
 from app.state.report import messages
 from topology.errors import InvalidRequest

@@ -21,7 +21,7 @@ from app.state.cache.books import is_leaving, is_open
 from app.state.engine import Engine
 from app.state.gang.gang import PLANNABLE, Gang, Phase
 from app.state.plan.exclusions import Told
-from app.state.plan.request import SearchRequest, copied
+from app.state.plan.question.request import SearchRequest, copied
 from app.state.preempt.room import RoomRequest
 from app.state.preempt.standing import Crowd
 from topology.fit.view import Visits

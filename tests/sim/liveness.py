@@ -19,7 +19,7 @@ from app.dialects.spec import Claim, GangKey
 from app.dialects.workloads.job import JOB
 from app.kube.core.objects import Amounts, PodRecord
 from app.state.gang.gang import Phase
-from app.state.gang.membership import member_of
+from app.state.gang.members.membership import member_of
 from app.state.gang.parts import Placeholder
 from tests.sim.absent import AbsentPlaces
 from tests.sim.api import POD_GANG, ApiServer, Refused

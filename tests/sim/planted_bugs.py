@@ -129,7 +129,7 @@ PLANTED = (
         "a gang whose bindings are in progress counts as not started",
     ),
     Planted(
-        "app.state.gang.membership._places",
+        "app.state.gang.members.membership._places",
         Change(
             "expression",
             "spec.pods - len(bound)",
@@ -144,7 +144,7 @@ PLANTED = (
         is_quick=True,
     ),
     Planted(
-        "app.state.plan.request.Builder._mask",
+        "app.state.plan.question.request.Builder._mask",
         Change("statement", "narrowed[pin.stop :] = False", becomes="pass"),
         "a late member may be placed outside the domain of the running members",
     ),
@@ -847,7 +847,7 @@ PLANTED = (
         "test_a_member_behind_the_gate_is_not_ungated_before_all_are_there",
     ),
     Planted(
-        "app.state.plan.long_search.Answered.place",
+        "app.state.plan.elsewhere.long_search.Answered.place",
         Change(
             "condition",
             "fits_still(request.capacity, request.gang, *known)",
@@ -858,14 +858,14 @@ PLANTED = (
         "test_an_answer_is_not_used_where_others_took_the_place_meanwhile",
     ),
     Planted(
-        "app.state.plan.search_on.SearchesOn.answered",
+        "app.state.plan.elsewhere.search_on.SearchesOn.answered",
         Change("condition", "gang is None or gang.number != asked.gang", becomes="gang is None"),
         "a gang that was made again gets the answer for the one before it",
         test="tests/app/state/plan/test_search_on.py::"
         "test_an_answer_for_a_gang_that_is_gone_is_dropped",
     ),
     Planted(
-        "app.state.plan.search_on.SearchesOn.answered",
+        "app.state.plan.elsewhere.search_on.SearchesOn.answered",
         Change(
             "condition",
             "answer is not None and answer.number != asked.number",
@@ -887,7 +887,7 @@ PLANTED = (
         "test_an_answer_waits_for_the_roll_call_that_a_binding_calls_for",
     ),
     Planted(
-        "app.state.plan.long_search.Answered.place",
+        "app.state.plan.elsewhere.long_search.Answered.place",
         Change(
             "condition",
             "any(_path(tree, node) != path for node, path in self.paths.items())",
@@ -898,7 +898,7 @@ PLANTED = (
         "test_a_place_on_a_node_that_changes_meanwhile_is_not_used",
     ),
     Planted(
-        "app.state.plan.search_on.SearchesOn.ask",
+        "app.state.plan.elsewhere.search_on.SearchesOn.ask",
         Change(
             "condition",
             "not self._is_open or self._is_before(key)",

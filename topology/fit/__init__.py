@@ -6,7 +6,6 @@ answers, and one fills domains in the order it gives.
 
 Read in this order: `unit` (what is placed in one go), `view` (the capacity as one search sees
 it), `fit` (the counts), `order` (the ties), `fill` (how much each domain gets). For ordinary pods
-alone are `use` and `utilization` (how full the domains around each node are), and `fragments` (what
-a pod would leave there that usual pods cannot use, `devices` where these share devices);
-`known_fragments` looks anew at nodes that have changed, which `seen` finds.
+alone are `use` and `utilization` (how full the domains around each node are); `seen` finds the
+nodes that have changed.
 """

@@ -5,9 +5,8 @@ are placed inside that one. Where a member finds no place, the walk takes back w
 tries the next domain, within a counted budget. What a domain certainly cannot take is never tried.
 
 Read in this order: `parts` (the gang as levels of one tree), `subtree` (one domain as a cluster of
-its own), `headroom` (what each domain still takes), `bounds` (which domains certainly do not take a
-group), `scores` (which is best for a group whose members choose domains inside it), `state` (what
-is placed where), `repack` (the pod sets of one domain, packed anew for one more), `walk` (the
-search), `surplus` (what is not needed, after it), `unplaced` and `complete` (the same for a gang of
-which some pods stay), `recheck` (whether a place is still there).
+its own), `estimates` (what each domain still takes, and which is best), `state` (what is placed
+where), `repack` (the pod sets of one domain, packed anew for one more), `walk` (the search),
+`surplus` (what is not needed, after it), `unplaced` and `complete` (the same for a gang of which
+some pods stay), `recheck` (whether a place is still there).
 """

@@ -21,10 +21,10 @@ from topology.model.answer import NoFit, PodSetPlacement
 from topology.model.request import DomainOrder, PodSet
 from topology.model.resources import Counts, Mask, Rows
 from topology.model.tree import Tree
-from topology.nested.bounds import Bounds, together
-from topology.nested.headroom import Headroom
+from topology.nested.estimates.bounds import Bounds, together
+from topology.nested.estimates.headroom import Headroom
+from topology.nested.estimates.scores import Scores, choices
 from topology.nested.parts import Kind, Part
-from topology.nested.scores import Scores, choices
 from topology.nested.subtree import Cut, Subtree, cut, domains_in, subtree_of
 from topology.nested.unplaced import has_kept
 from topology.packing.pack import NoPacking, Packing, pack

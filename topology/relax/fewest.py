@@ -21,7 +21,7 @@ from topology.fit.view import View
 from topology.model.answer import Placement
 from topology.model.changed_capacity import Changes
 from topology.model.resources import Rows
-from topology.nested.headroom import Headroom
+from topology.nested.estimates.headroom import Headroom
 from topology.nested.parts import Kind, Part, root_of
 from topology.relax.feasibility import Feasibility
 

@@ -24,7 +24,7 @@ from app.state.cache.books import Books
 from app.state.claims.claim_reader import ClaimReader
 from app.state.claims.named_pods import NamedPods
 from app.state.domains.topologies import Topologies
-from app.state.gang.membership import leaf_by_kind
+from app.state.gang.members.membership import leaf_by_kind
 from app.state.objects.declared import Objects
 from app.state.objects.kept_keys import KeptKeys
 from app.state.settings import EngineSettings

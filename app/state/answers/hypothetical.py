@@ -43,7 +43,7 @@ from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
 from app.state.plan.exclusions import EARMARKED, UNLABELLED
 from app.state.plan.planner import Planner
-from app.state.plan.pod_sets import levels_of
+from app.state.plan.question.pod_sets import levels_of
 from app.state.plan.single_nodes import with_levels
 from app.state.pods.nominations import Nominations
 from app.state.report import messages

@@ -19,10 +19,11 @@ from app.state.cache.books import Books
 from app.state.cache.counting import Vector
 from app.state.cache.device_parts import DeviceParts
 from app.state.pods.usual_requests import UsualRequests, is_device
-from topology.fit import fragments, order
-from topology.fit.devices import Devices, asked
-from topology.fit.fragments import Usual
-from topology.fit.known_fragments import KnownFragments
+from topology.fit import order
+from topology.fragments import growth
+from topology.fragments.devices import Devices, asked
+from topology.fragments.growth import Usual
+from topology.fragments.known import KnownFragments
 from topology.model.capacity import Capacity
 from topology.model.resources import CPU_ROW, Counts, Rows
 
@@ -79,7 +80,7 @@ class RoomForUsual:
             devices = self.device_parts.devices(capacity.tree)
             weighted = [(self._asked(request, rows, devices), pods) for request, pods in known]
             whole = {each.row: rows + 2 * at for at, each in enumerate(devices)}
-            self._usual = fragments.usual(weighted, self._devices(rows), whole)
+            self._usual = growth.usual(weighted, self._devices(rows), whole)
             self._read, self._rows = known, rows
         return self._usual
 

@@ -1,7 +1,7 @@
 """The answer to /prioritize: whole domains stay free, and so does what others end for.
 
     domains that have tiers ──▶ how full those around each node are    `topology.fit.utilization`
-    levels by label, or none ─▶ where usual pods lose least room       `topology.fit.fragments`
+    levels by label, or none ─▶ where usual pods lose least room       `topology.fragments.growth`
                                 then which nodes keep whole domains free   `topology.fit.order`
                                 then where the least is left
 

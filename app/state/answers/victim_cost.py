@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 
 from app.dialects.spec import GangKey, GangSpec
 from app.state.cache.books import Books
-from app.state.gang import minimum
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
+from app.state.gang.members import minimum
 from app.state.pods.grants import Grants
 from app.state.pods.occupants import SYSTEM_PRIORITY, Occupants
 from app.state.settings import EngineSettings

@@ -32,8 +32,8 @@ from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
 from app.state.isolation import confined
 from app.state.plan.planner import Planner
-from app.state.plan.pod_sets import PodSetMembers
-from app.state.plan.request import among
+from app.state.plan.question.pod_sets import PodSetMembers
+from app.state.plan.question.request import among
 from app.state.report import messages
 from app.state.report.reports import Reports
 from app.state.settings import EngineSettings

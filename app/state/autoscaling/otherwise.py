@@ -11,7 +11,7 @@ import numpy as np
 
 from app.state.gang.gang import Gang
 from app.state.plan.planner import Planner
-from app.state.plan.request import SearchRequest
+from app.state.plan.question.request import SearchRequest
 from topology.errors import InvalidRequest
 from topology.model.changed_capacity import as_if
 from topology.relax.anywhere import anywhere

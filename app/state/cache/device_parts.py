@@ -2,9 +2,9 @@
 
     a booking of a node changes ──▶ `Books.rebooked` ──▶ catch_up ──▶ `devices`, in slot order
 
-Which pods are where is known; which device each has is not, see `topology.fit.devices`. Nodes are
-looked at a hundred at a time, at every tick too; one that has not been yet counts as though it had
-no devices.
+Which pods are where is known; which device each has is not, see `topology.fragments.devices`.
+Nodes are looked at a hundred at a time, at every tick too; one that has not been yet counts as
+though it had no devices.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from itertools import chain, islice
 import numpy as np
 
 from app.state.cache.books import Books
-from topology.fit.devices import MOST_DEVICES, Devices, left
+from topology.fragments.devices import MOST_DEVICES, Devices, left
 from topology.model.resources import Counts
 from topology.model.tree import Tree
 

@@ -41,8 +41,8 @@ from app.state.fairness.run_times import RunTimes
 from app.state.gang.gang import Gang
 from app.state.isolation import confined
 from app.state.plan.planner import Planner
-from app.state.plan.pod_sets import PodSetMembers
-from app.state.plan.request import among
+from app.state.plan.question.pod_sets import PodSetMembers
+from app.state.plan.question.request import among
 from app.state.pods.nominations import Nominations
 from app.state.settings import EngineSettings
 from app.state.turns.queue import in_order, rank_in_queue

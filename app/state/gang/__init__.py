@@ -1,7 +1,6 @@
 """Which pods belong to a gang, and what is known of it.
 
-`membership.py` sorts a gang's pods out, `minimum.py` says which of them it cannot start without,
-`succeeded.py` remembers those that have ended well, `lost_nodes.py` what it had when a node of it
-failed. `gang.py` is the record of one gang with its phases, `parts.py` has the parts of that record
+`members` sorts a gang's pods out, `lost_nodes.py` remembers what it had when a node of it failed.
+`gang.py` is the record of one gang with its phases, `parts.py` has the parts of that record
 with the file that writes each, and `gangs.py` is the store of all gangs.
 """

@@ -26,8 +26,9 @@ from dataclasses import dataclass, field
 
 from app.dialects import corral
 from app.dialects.spec import FailureLimit, GangKey, GangSpec, Lifecycle, Suspension
-from app.state.gang import minimum
-from app.state.gang.membership import Member, MembershipStatus
+from app.state.gang.members import minimum
+from app.state.gang.members.membership import Member, MembershipStatus
+from app.state.gang.members.succeeded import SucceededPods
 from app.state.gang.parts import (
     Absent,
     BackOff,
@@ -46,7 +47,6 @@ from app.state.gang.parts import (
     Ungating,
     Version,
 )
-from app.state.gang.succeeded import SucceededPods
 
 
 class Phase(enum.Enum):
@@ -71,7 +71,7 @@ class Gang:
     number, members, running, phase         written by `gang/gangs.py`
     complete_at                             by `gang/gangs.py`
     membership, roll_calls, reviewed_at     by `lifecycle/roll_call.py`
-    succeeded                               by `gang/succeeded.py`
+    succeeded                               by `gang/members/succeeded.py`
     placeholders, placeholders_made         by `reserve/placeholders.py`
     failed_nodes                            by `reserve/replacements.py`
     preempted, is_preempted_unseen, ending  by `lifecycle/disruption.py`

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from app.dialects.spec import GangKey
-from app.state.gang import minimum
 from app.state.gang.gang import Gang
+from app.state.gang.members import minimum
 
 MOST_GANGS = 4_096  # remembered, those that changed last …
 MOST_NODES = 262_144  # … with so many nodes in all

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from app.dialects.spec import GangSpec
-from app.state.gang import minimum
 from app.state.gang.gang import Gang
-from app.state.gang.membership import Member
+from app.state.gang.members import minimum
+from app.state.gang.members.membership import Member
 from app.state.gang.parts import FailedNode
 
 

@@ -19,9 +19,9 @@ from app.dialects import nvlink
 from app.dialects.spec import Index
 from app.state.cache.books import TopologyBooks
 from app.state.gang.gang import Gang
-from app.state.gang.membership import Member
+from app.state.gang.members.membership import Member
 from app.state.gang.parts import DomainNodes
-from app.state.plan.pod_sets import PodSetMembers, SetKey, in_turn, kept_slots
+from app.state.plan.question.pod_sets import PodSetMembers, SetKey, in_turn, kept_slots
 from app.state.plan.verdict import Plan
 from topology.model.answer import Pairs, Placement, PodSetPlacement
 from topology.model.levels import NODE_LEVEL

@@ -23,8 +23,8 @@ import numpy as np
 
 from app.dialects.spec import GangSpec, GroupSpec, LeafSpec
 from app.state.cache.books import TopologyBooks
-from app.state.gang import minimum
-from app.state.gang.membership import Member
+from app.state.gang.members import minimum
+from app.state.gang.members.membership import Member
 from topology.model.request import Constraint
 
 NodesByLeaf = Mapping[str, Sequence[str]]

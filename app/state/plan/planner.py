@@ -23,21 +23,22 @@ from app.state.effects import PlaceAnswer
 from app.state.gang.families import Families
 from app.state.gang.gang import Gang
 from app.state.gang.last_places import LastPlaces
-from app.state.gang.membership import Member
+from app.state.gang.members.membership import Member
 from app.state.gang.parts import Searched
 from app.state.isolation import OnFault, reraise
 from app.state.plan.assignment import plan_of
+from app.state.plan.elsewhere.long_search import Answered
+from app.state.plan.elsewhere.search_on import SearchesOn
 from app.state.plan.exclusions import Told, closed_to, explained, names_of, unlabelled
-from app.state.plan.long_search import Answered
 from app.state.plan.nearness import nearness, places_of, planned_by_leaf, pods_by_leaf
-from app.state.plan.pod_sets import (
+from app.state.plan.question.pod_sets import (
     PodSetMembers,
     are_narrowed_apart,
     flaw_in_units,
     levels_of,
     pod_sets_of,
 )
-from app.state.plan.request import (
+from app.state.plan.question.request import (
     Builder,
     Question,
     SearchRequest,
@@ -46,7 +47,6 @@ from app.state.plan.request import (
     inside,
     search,
 )
-from app.state.plan.search_on import SearchesOn
 from app.state.plan.single_nodes import with_levels
 from app.state.plan.unfit import Signature, Unfit
 from app.state.plan.verdict import (

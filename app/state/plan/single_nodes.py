@@ -10,10 +10,10 @@ from app.state.cache.books import ALL_NODES, Books, TopologyBooks, is_open
 from app.state.cache.eligibility import may_stay
 from app.state.gang.families import Families
 from app.state.gang.gang import Gang
-from app.state.gang.membership import Member
+from app.state.gang.members.membership import Member
 from app.state.gang.parts import DomainNodes
 from app.state.plan.assignment import domain_of
-from app.state.plan.pod_sets import are_together
+from app.state.plan.question.pod_sets import are_together
 from app.state.plan.siblings import nodes_beside
 from app.state.pods.nominations import Nominations
 from topology.model.levels import NODE_LEVEL

@@ -29,7 +29,7 @@ from app.state.gang.parts import Version
 from app.state.isolation import confined
 from app.state.objects.budgets import Budgets
 from app.state.plan.planner import Planner
-from app.state.plan.request import copied
+from app.state.plan.question.request import copied
 from app.state.pods.grants import Grants
 from app.state.pods.occupants import Occupants
 from app.state.preempt.room import RoomRequest

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from app.dialects.spec import GangKey
 from app.state.cache.books import Booking
 from app.state.effects import RoomAnswer, RoomVictim
-from app.state.plan.request import SearchRequest
+from app.state.plan.question.request import SearchRequest
 from app.state.preempt.standing import Standing, Unit
 from topology.fit.view import Visits
 from topology.model.answer import Placement

@@ -14,7 +14,7 @@ from app.dialects.provisioning import keys
 from app.dialects.spec import GangKey, GangSpec, Said
 from app.kube.core.objects import PodRecord
 from app.state.effects import RoomAnswer, RoomVictim
-from app.state.gang import minimum
+from app.state.gang.members import minimum
 from topology.model.answer import NoFit
 
 MOST_VICTIMS_SHOWN = 3  # names of up to 317 characters; an event has 1,024

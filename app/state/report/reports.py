@@ -26,10 +26,10 @@ from app.state.effects import (
     ObjectRef,
     RoomAnswer,
 )
-from app.state.gang import minimum
 from app.state.gang.gang import PLANNABLE, Gang, Phase
 from app.state.gang.lost_nodes import lacks_lost_pods
-from app.state.gang.membership import Member
+from app.state.gang.members import minimum
+from app.state.gang.members.membership import Member
 from app.state.gang.owners import Owners
 from app.state.gang.parts import Attempt
 from app.state.gang.reasons import Reason

@@ -16,9 +16,9 @@ from app.dialects.registry import Dialects
 from app.dialects.spec import GangKey, GangSpec
 from app.dialects.written import GangView, StatusPatch
 from app.state.effects import WriteStatus
-from app.state.gang import minimum
 from app.state.gang.gang import Gang, Phase
-from app.state.gang.membership import MembershipStatus
+from app.state.gang.members import minimum
+from app.state.gang.members.membership import MembershipStatus
 from app.state.isolation import OnFault, confined, reraise
 from app.state.objects.declared import Objects
 from app.state.objects.pools import Pools

@@ -9,8 +9,8 @@ from app.state.fairness.run_times import RunTimes
 from app.state.fairness.starvation import Starvation
 from app.state.gang.gangs import Gangs
 from app.state.isolation import OnFault
+from app.state.plan.elsewhere.search_on import SearchesOn
 from app.state.plan.planner import Planner
-from app.state.plan.search_on import SearchesOn
 from app.state.plan.single_nodes import SingleNodes
 from app.state.queueing.outbox import Outbox
 from app.state.settings import EngineSettings

@@ -16,7 +16,7 @@ from app.api.standing import Standing
 from app.cli import main
 from app.cli.common.options import NOT_READ
 from app.cli.topology.usage import bar
-from tests.app.api.test_topology import cluster
+from tests.app.api.cluster.test_topology import cluster
 from tests.app.cli.served import corral
 from tests.records import GPU
 

@@ -11,7 +11,7 @@ from tests.text import BLOCK, RACK, cluster, vector
 from tests.topology.random_clusters import random_cluster
 from topology import Options, Pairs, PodSetPlacement, invariants
 from topology.fit.view import View
-from topology.nested.headroom import Headroom
+from topology.nested.estimates.headroom import Headroom
 from topology.nested.subtree import Subtree, cut, domains_in, subtree_of, whole
 
 TWO_BLOCKS = """

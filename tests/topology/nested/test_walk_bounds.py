@@ -24,7 +24,7 @@ from topology import (
 )
 from topology.fit.view import Visits
 from topology.nested import state, walk
-from topology.nested.bounds import Bounds
+from topology.nested.estimates.bounds import Bounds
 
 IN_RACK, IN_BLOCK = Constraint(required=RACK), Constraint(required=BLOCK)
 

@@ -15,7 +15,7 @@ from app.dialects.volcano import DIALECT
 from app.dialects.volcano.pod_groups import PodGroupRecord, decode_pod_group
 from app.errors import DecodeError
 from app.kube.core.objects import Owner, PodRecord
-from app.state.gang import minimum
+from app.state.gang.members import minimum
 from tests.app.dialects.volcano.workloads import (
     GROUP_NAME,
     HIGHEST_TIER,

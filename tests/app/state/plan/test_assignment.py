@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from app.dialects.kueue import annotations as kueue
 from app.dialects.spec import GangSpec, GroupSpec, LeafSpec
 from app.state.gang.gang import Phase
-from app.state.gang.membership import membership_status
+from app.state.gang.members.membership import membership_status
 from app.state.gang.parts import Placeholder
 from app.state.plan.assignment import Plan
 from tests.app.state.seats import in_tree_order, indexed, nodes_of, running

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from app.dialects.spec import GangKey, GangSpec, GroupSpec, LeafSpec
-from app.state.gang import minimum
+from app.state.gang.members import minimum
 
 
 def spec_of(root):

@@ -24,7 +24,7 @@ from numpy import typing as npt
 from topology.fit.utilization import weights_of
 from topology.fit.view import CALL, View
 from topology.model.resources import Counts, Rows
-from topology.nested.headroom import Headroom
+from topology.nested.estimates.headroom import Headroom
 from topology.nested.parts import Kind, Part
 
 Shares = npt.NDArray[np.float64]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from app.kube.core.turns import turn
 from app.state.effects import PlaceAnswer
-from app.state.plan.request import SearchRequest, search
+from app.state.plan.question.request import SearchRequest, search
 from topology.fit.view import Visits
 from topology.model.answer import Pairs, Placement, PodSetPlacement
 from topology.model.tree import Tree

@@ -8,9 +8,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topology.fit.devices import Devices
-from topology.fit.fragments import growth, unusable, usual
-from topology.fit.known_fragments import KnownFragments
+from topology.fragments.devices import Devices
+from topology.fragments.growth import growth, unusable, usual
+from topology.fragments.known import KnownFragments
 
 GPU, PARTS = 2, 4
 amounts = st.integers(0, 12)

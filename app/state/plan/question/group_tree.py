@@ -5,7 +5,7 @@
                                                      └─ Group ── members ...
 
 Members that have a node already are not in it: the masks keep the rest beside them, and beside the
-other gangs of the family. Of a gang that may start without some of its pods (`gang/minimum.py`),
+other gangs of the family. Of a gang that may start without some of its pods (`members/minimum.py`),
 each group and pod set says what it needs beside those. Once such a gang runs, nothing is needed of
 a group that runs, and its further pods are placed as they fit; but of a gang that is repaired
 together all that a leaf lacks is, or none is placed. What has less than it needs comes before more
@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 
 from app.dialects.spec import ANYWHERE, GangSpec, GroupSpec, LeafSpec
 from app.state.cache.books import Books, TopologyBooks
-from app.state.gang import minimum
 from app.state.gang.gang import Gang
-from app.state.plan.pod_sets import PodSetMembers, Unit
+from app.state.gang.members import minimum
+from app.state.plan.question.pod_sets import PodSetMembers, Unit
 from topology.model.request import Constraint, Group, Leader, PodSet
 from topology.nested.complete import Kept
 

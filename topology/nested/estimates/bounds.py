@@ -14,7 +14,7 @@ import numpy as np
 
 from topology.fit.view import View
 from topology.model.resources import Counts, Mask, Rows
-from topology.nested.headroom import Headroom
+from topology.nested.estimates.headroom import Headroom
 from topology.nested.parts import Demand, Part
 from topology.nested.subtree import Subtree, domains_in
 from topology.nested.unplaced import has_kept

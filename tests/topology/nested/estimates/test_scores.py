@@ -12,9 +12,9 @@ from tests.topology.nested.test_walk import IN_BLOCK, IN_RACK, pods, search
 from topology import Capacity, Constraint, DomainOrder, Group, Options, PodSet, Strategy, Tree
 from topology.fit.view import View
 from topology.model.request import Gang
-from topology.nested.headroom import Headroom
+from topology.nested.estimates.headroom import Headroom
+from topology.nested.estimates.scores import MOST_SCORED, Scores, choices
 from topology.nested.parts import Part, root_of
-from topology.nested.scores import MOST_SCORED, Scores, choices
 
 MOST_USED = Options(order=DomainOrder.MOST_USED)
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topology.fit import fragments
-from topology.fit.fragments import STEPS, growth, unusable, usual
 from topology.fit.order import SCORE_MAX, points_by_place
+from topology.fragments import growth as module
+from topology.fragments.growth import STEPS, growth, unusable, usual
 from topology.model.resources import AMOUNT_MAX
 
 PODS, CPU, GPU, NIC = range(4)
@@ -86,7 +86,7 @@ def test_resources_that_no_node_has_are_asked_in_vain():
 
 def test_weights_that_a_float_would_round_are_refused():
     with pytest.raises(ValueError, match="weights of 1 requests"):
-        usual([((1, 1, 1), fragments.WEIGHT_MAX + 1)], [GPU])
+        usual([((1, 1, 1), module.WEIGHT_MAX + 1)], [GPU])
 
 
 @given(
@@ -96,7 +96,7 @@ def test_weights_that_a_float_would_round_are_refused():
 def test_amounts_as_large_as_they_get_leave_the_steps_bounded(columns, weighted_requests):
     free, of = free_of(columns), usual(weighted_requests, SCARCE)
     grown = growth(unusable(free, of), unusable(free // 2, of))
-    assert abs(grown).max() <= fragments.STEPS_MAX
+    assert abs(grown).max() <= module.STEPS_MAX
 
 
 def points(*columns: tuple[list[int], int]) -> list[int]:

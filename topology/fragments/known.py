@@ -13,9 +13,9 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from topology.fit.devices import Devices
-from topology.fit.fragments import Amounts, Usual, growth, unusable
 from topology.fit.seen import NEVER, Seen
+from topology.fragments.devices import Devices
+from topology.fragments.growth import Amounts, Usual, growth, unusable
 from topology.model.resources import Counts, Rows
 
 _Found = TypeVar("_Found", bound=np.typing.NDArray[Any])

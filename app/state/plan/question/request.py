@@ -23,8 +23,8 @@ from app.state.cache.node_refusals import Offer, Refusals
 from app.state.cache.node_table import NodeTable
 from app.state.gang.families import NOTHING, Shared
 from app.state.gang.gang import Gang as GangRecord
-from app.state.plan.group_tree import GroupTree
-from app.state.plan.pod_sets import PodSetMembers, Unit, kept_slots, pins, units_of
+from app.state.plan.question.group_tree import GroupTree
+from app.state.plan.question.pod_sets import PodSetMembers, Unit, kept_slots, pins, units_of
 from app.state.pods.nominations import Together
 from topology.fit.view import Options
 from topology.model.answer import NoFit, Pairs, Placement

@@ -29,7 +29,7 @@ from app.dialects.spec import (
 )
 from app.kube.core.cached import KIB, cached
 from app.kube.core.objects import Amounts, PodRecord, Shape
-from app.state.gang import minimum
+from app.state.gang.members import minimum
 from topology.model.request import Constraint, Slice
 from topology.nested.parts import DEPTH_MAX
 

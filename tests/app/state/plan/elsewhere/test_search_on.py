@@ -13,8 +13,8 @@ from app.state.gang.gang import Phase
 from app.state.gang.reasons import Reason
 from app.state.journal.record import Recorder
 from app.state.journal.replay import replay
-from app.state.plan.long_search import LongSearch
-from app.state.plan.search_on import LOST_SECONDS, MOST_IN_VAIN
+from app.state.plan.elsewhere.long_search import LongSearch
+from app.state.plan.elsewhere.search_on import LOST_SECONDS, MOST_IN_VAIN
 from tests.app.state.world import World
 from tests.records import RACK, group, node, pod
 

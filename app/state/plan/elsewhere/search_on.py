@@ -26,8 +26,8 @@ from app.dialects.spec import GangKey
 from app.state.cache.books import TopologyBooks
 from app.state.effects import PlaceAnswer, SeekPlace
 from app.state.gang.gangs import Gangs
-from app.state.plan.long_search import Answered, LongSearch, Signature
-from app.state.plan.request import SearchRequest, copied
+from app.state.plan.elsewhere.long_search import Answered, LongSearch, Signature
+from app.state.plan.question.request import SearchRequest, copied
 from app.state.turns.budget import Budget
 from app.state.turns.queue import Rank, rank_in_queue
 from topology.model.tree import Tree

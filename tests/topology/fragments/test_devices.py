@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topology.fit import fragments
-from topology.fit.devices import MOST_DEVICES, Devices, asked, left
+from topology.fragments import growth
+from topology.fragments.devices import MOST_DEVICES, Devices, asked, left
 
 WHOLE = 10  # parts to a device
 GPU = 2  # the row
@@ -80,15 +80,15 @@ def test_free_parts_of_a_device_in_use_are_a_fragment_for_whole_ones_only():
     """Of 20 free parts 10 are one device; the pod of whole devices can use these alone."""
     free = np.array([[9], [9], [20], [10], [10]])  # pods, cores, parts, of whole devices, of one
     shared = {GPU: 3}
-    whole = fragments.usual([((1, 1, 10, *asked(10, WHOLE)), 1)], [GPU], shared)
-    part = fragments.usual([((1, 1, 5, *asked(5, WHOLE)), 1)], [GPU], shared)
-    steps = fragments.STEPS
-    assert fragments.unusable(free, whole).tolist() == [steps * (20 - 10) / 10]
-    assert fragments.unusable(free, part).tolist() == [0]
+    whole = growth.usual([((1, 1, 10, *asked(10, WHOLE)), 1)], [GPU], shared)
+    part = growth.usual([((1, 1, 5, *asked(5, WHOLE)), 1)], [GPU], shared)
+    steps = growth.STEPS
+    assert growth.unusable(free, whole).tolist() == [steps * (20 - 10) / 10]
+    assert growth.unusable(free, part).tolist() == [0]
     none_whole = np.array([[9], [9], [20], [0], [7]])
-    assert fragments.unusable(none_whole, whole).tolist() == [steps * 20 / 10]
+    assert growth.unusable(none_whole, whole).tolist() == [steps * 20 / 10]
     none_large = np.array([[9], [9], [20], [0], [4]])
-    assert fragments.unusable(none_large, part).tolist() == [steps * 20 / 5]
+    assert growth.unusable(none_large, part).tolist() == [steps * 20 / 5]
 
 
 @given(
@@ -107,6 +107,6 @@ def test_fragments_of_shared_devices_are_what_their_definition_says(pods, cores,
         room = max(node) if amount < WHOLE else usable
         fits = cores >= 10 and room >= amount and sum(node) >= amount
         expected += weight * (sum(node) - (usable if fits else 0))
-    of = fragments.usual(requests, [GPU], {GPU: 3})
-    found = fragments.unusable(free, of).tolist()
-    assert found == pytest.approx([fragments.STEPS * expected / together])
+    of = growth.usual(requests, [GPU], {GPU: 3})
+    found = growth.unusable(free, of).tolist()
+    assert found == pytest.approx([growth.STEPS * expected / together])

@@ -1,0 +1,1 @@
+"""The nodes, for people: `topology` in sums, `map` one by one."""
