@@ -63,7 +63,7 @@ class Life:
     planned: dict[GangKey, frozenset[tuple[str, str]]] = field(default_factory=dict)
     """What was planned of each PodGang, by uid and node, when its levels were known last."""
     apart: set[tuple[str, str, str]] = field(default_factory=set)
-    """Plans for pods of PodGangs, by level, uid and node, beside pods that were not together."""
+    """Plans for pods, by level or tier, uid and node, beside pods that were not together."""
     absent: frozenset[str] = frozenset()  # what was held for pods that do not exist; uids
     births: dict[GangKey, OpenBirth] = field(default_factory=dict)
     births_failed: dict[GangKey, float] = field(default_factory=dict)

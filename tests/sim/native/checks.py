@@ -128,10 +128,14 @@ class NativeChecks:
         live = [pod for pod in members_of(life, gang.key) if is_live(pod)]
         posted = {pod.uid: pod.node or life.posted.get(pod.uid, "") for pod in live}
         bound = {node for node in posted.values() if node} & nodes.keys()
-        planned = {on for uid, on in places.items() if not posted.get(uid)} & nodes.keys()
+        new = {(its.key, uid, on) for uid, on in places.items() if not posted.get(uid)}
         there = {domain_of(nodes[each], its.key) for each in bound}
-        # Those that run are not together any more: where the others belong is nobody's fault.
-        if not planned or len(there) > 1:
+        # Those that run are not together any more: where the others belong is nobody's fault, also
+        # once some of those are gone.
+        if len(there) > 1:
+            life.apart |= new
+        planned = {on for _, _, on in new - life.apart} & nodes.keys()
+        if not planned:
             return
         wanted = {domain_of(nodes[each], its.key) for each in planned}
         having = [nodes[each] for each in planned | bound]

@@ -161,17 +161,18 @@ class VolcanoChecks:
             if part.tier >= ANYWHERE:
                 continue
             bound = {_node_of(life, pod) for pod in part.pods} & nodes.keys()
-            planned = {
-                gang.plan.nodes[pod.uid]
+            new = {
+                (str(part.tier), pod.uid, gang.plan.nodes[pod.uid])
                 for pod in part.pods
                 if not _node_of(life, pod) and pod.uid in gang.plan.nodes
             }
-            if not planned or domains.around(planned | bound, part.tier) is not None:
-                continue
-            # Those that run are not together any more: where the others belong is nobody's fault.
-            is_split = bool(bound) and domains.around(bound, part.tier) is None
+            # Those that run are not together any more: where the others belong is nobody's fault,
+            # also once some of those are gone.
+            if bound and domains.around(bound, part.tier) is None:
+                life.apart |= new
+            planned = {node for _, _, node in new - life.apart}
             require(
-                is_split,
+                not planned or domains.around(planned | bound, part.tier) is not None,
                 f"V2: {part.name} may span tier {part.tier}: planned on {sorted(planned)},"
                 f" bound on {sorted(bound)}",
             )
