@@ -107,7 +107,7 @@ class Marks:
     def note_change(self, gang: Gang) -> None:
         """The same after a roll call or a change of its phase, which mostly mean nothing here."""
         need = gang.need
-        if need.since is not None or need.is_open or need.sent or gang.ask.request:
+        if need.since is not None or need.is_open or need.sent or need.marked or gang.ask.request:
             self.note(gang)
 
     def note_request(self, key: GangKey | None) -> None:
@@ -119,6 +119,7 @@ class Marks:
     def note_seen(self, gang: Gang, uid: str, *, is_marked: bool) -> None:
         """Take what the watch shows of a member that was or is marked."""
         need = gang.need
+        (need.marked.add if is_marked else need.marked.discard)(uid)
         sent = need.sent.get(uid)
         if sent is not None and sent.is_marked == is_marked:
             need.shown[uid] = need.sent.pop(uid)
@@ -296,6 +297,7 @@ class Marks:
         for known in (sent, shown):
             for uid in known.keys() - gang.members.keys():
                 del known[uid]
+        gang.need.marked &= gang.members.keys()
         waiting = {each.pod.uid for each in gang.unplanned()}
         for uid, member in gang.members.items():
             if most <= 0:

@@ -178,6 +178,7 @@ class NodeNeed:
     is_never: bool = False  # what was found then
     sent: dict[str, SentMark] = field(default_factory=dict)
     shown: dict[str, SentMark] = field(default_factory=dict)
+    marked: set[str] = field(default_factory=set)  # as the watch shows, whoever has marked them
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,6 +186,20 @@ def test_a_restart_takes_the_marks_of_a_gang_back_whose_level_is_gone():
     assert world.marked == []
 
 
+def test_the_next_to_lead_takes_marks_back_of_a_gang_that_gathers_since_it_follows():
+    world = Marking(four_racks(), full())
+    world.inputs.lead(is_leading=False, now=world.now)
+    world.put(*(msgspec.structs.replace(each, is_marked=True) for each in gated("g", 4)))
+    world.wait(5)
+    world.is_away = True  # of one that follows nothing is written
+    world.delete(world.pods["uid-g3"])
+    world.wait(5)
+    world.is_away = False
+    world.inputs.lead(is_leading=True, now=world.now)
+    world.wait(marks.UNSEEN_SECONDS + 1)
+    assert world.marked == []
+
+
 def test_a_strangers_mark_on_a_gang_that_gathers_is_taken_back_once_each_time():
     world = Marking(four_racks(), gated("g", 4)[:3])
     for _ in range(3):
