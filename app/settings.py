@@ -256,6 +256,8 @@ class EngineOptions(BaseModel):
     # Such pods are made again by their controller, once, if their gang has a place elsewhere only;
     # needs the ClusterRoles corral-suspend, for Jobs and JobSets, and corral-evict, for others.
     born_pods_given_back: bool = True
+    # So are pods that were narrowed as their gate was taken off; needs the same ClusterRoles.
+    narrowed_pods_given_back: bool = False
     gather_seconds: Seconds = 10.0  # members missing for so long are reported; controllers take 1 s
     # A gang with a required level that is blocked for so long has nodes of one domain kept free.
     starvation_seconds: Seconds = 300.0

@@ -84,6 +84,12 @@ def narrowed_labels(pod: PodRecord) -> tuple[tuple[str, str], ...]:
     return tuple(pair for pair in pod.shape.selector if pair[0] in keys)
 
 
+def is_narrowed(pod: PodRecord) -> bool:
+    """Whether we have narrowed the pod, at its creation or as its gate was taken off."""
+    said = pod.annotations
+    return GATE not in pod.gates and (NARROWED in said or said.get(BORN) == NODES)
+
+
 def _names_a_node(term: Term) -> bool:
     """Whether a term names a node and says nothing else, so that it is no loss to leave it out."""
     return not term.expressions and [each.key for each in term.fields] == ["metadata.name"]

@@ -119,7 +119,7 @@ def expect_start_elsewhere(plane: ControlPlane, webhook: Webhook, first: dict[st
     """The gang is given back, once these pods are gone it is made again, and it starts."""
     cluster = webhook.cluster
     (said,) = cluster.wait(lambda: told(cluster, "GangGivenBack"), SECONDS, "the word")
-    assert f"{PODS} of its pods were born in place and given back" in said
+    assert f"{PODS} of its pods, which were narrowed to these nodes, are given back" in said
     cluster.wait(lambda: not first.keys() & pods_of(cluster).keys(), SECONDS, "their end")
     plane.start_scheduler(extender=webhook.corral.url)
     racks = cluster.wait(

@@ -6,11 +6,12 @@ B2  places are held, and pods run, for no more pods than the gang has: a place e
 B3  places for pods that do not come end `born_seconds` after the last one that did, and such a gang
     is not born again for a while
 B4  no pod is bound that the watch has not shown
-B5  a pod is given back only if it was narrowed at its creation, its controller makes it again and
-    no pod of its gang has a node; no pod is that is made again for one that was
+B5  a pod is given back only if it was narrowed at its creation, or later where that is set, its
+    controller makes it again and no pod of its gang has a node; no pod is that is made again for
+    one that was, until the gang runs
 B6  no gate is taken off before all pods of the gang are there, if it needs them all to start: from
     then on the pod goes nowhere else
-B7  a Job is suspended only if some pod was narrowed at its creation and none has a node, once; it
+B7  a Job is suspended only if some pod was narrowed so and none has a node, once until it runs; it
     goes on, whoever leads by then, and only if we have suspended it. No pod of a Job is evicted so
 
 That such a gang starts whole and in its domain is judged as that of any gang, and what a namespace
@@ -21,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from app.dialects import corral as own
@@ -33,7 +35,7 @@ from app.state.gang.gang import Gang
 from tests.sim.clock import Clock
 from tests.sim.faults import Hits
 from tests.sim.life import Life, OpenBirth
-from tests.sim.liveness import is_born
+from tests.sim.liveness import goes_back
 from tests.sim.told import is_live, key_of, life_of, members_of, pods_of
 from tests.sim.violation import require
 
@@ -89,20 +91,24 @@ class BornChecks:
                 self._is_ungated_whole(life, each)
         back = [each.uid for each in effects if isinstance(each, Evict) and each.is_given_back]
         for pod in [pod for pod in pods_of(life) if pod.uid in back]:
-            self._is_given_back_well(life, pod, back)
+            self._is_given_back_well(corral, pod, back)
         for each in effects:
             if isinstance(each, Suspend):
-                self._is_suspended_well(life, each)
+                self._is_suspended_well(corral, each)
         bound = [each for each in effects if isinstance(each, Bind) and key_of(life, each.uid)]
         shown = {pod.uid for pod in pods_of(life)} if bound else ()
         for each in bound:
             require(each.uid in shown, f"B4: {each.name} is bound before it is shown")
 
-    def _is_given_back_well(self, life: Life, pod: PodRecord, back: Collection[str]) -> None:
+    def _is_given_back_well(self, corral: Corral, pod: PodRecord, back: Collection[str]) -> None:
+        life = life_of(corral)
         key = key_of(life, pod.uid)
         assert key is not None
         what = f"B5: {pod.name} of {key} is given back"
-        require(is_born(pod), f"{what}: it was not born in place, or it has a node")
+        goes = goes_back(pod, also_later=corral.settings.narrowed_pods_given_back)
+        require(goes, f"{what}: it was not narrowed, or it has a node")
+        if own.NARROWED in pod.annotations:
+            self.hits.hit("W given back later")
         require(pod.owner is not None, f"{what}: nobody makes it again")
         require(key.source != JOB.source, f"B7: {pod.name} of a Job is evicted")
         bound = [each.name for each in members_of(life, key) if each.node and is_live(each)]
@@ -115,7 +121,9 @@ class BornChecks:
         if not effect.ends:
             self._has_no_node(life_of(corral), effect)
 
-    def _is_suspended_well(self, life: Life, effect: Suspend) -> None:
+    def _is_suspended_well(self, corral: Corral, effect: Suspend) -> None:
+        life = life_of(corral)
+        goes = partial(goes_back, also_later=corral.settings.narrowed_pods_given_back)
         job = life.streams["Job"].mirror[effect.name]
         is_ours = own.SUSPENDED in job.annotations
         if effect.ends:
@@ -123,11 +131,10 @@ class BornChecks:
             return
         require(not job.is_suspended, f"B7: {effect.name} is suspended twice")
         pods = self._has_no_node(life, effect)
-        is_narrowed = any(map(is_born, pods))
-        require(is_narrowed, f"B7: {effect.name} is suspended, none of {len(pods)} was born")
+        require(any(map(goes, pods)), f"B7: {effect.name} is suspended, none of {pods} goes back")
         key = GangKey(effect.namespace, effect.name, JOB.source, effect.uid)
         before = life.given_back.setdefault(key, frozenset(pod.uid for pod in pods))
-        is_first = before.issuperset(pod.uid for pod in pods if is_born(pod))
+        is_first = before.issuperset(pod.uid for pod in pods if goes(pod))
         require(is_first, f"B7: {effect.name} is suspended again")
 
     def _has_no_node(self, life: Life, effect: Suspend) -> list[PodRecord]:
@@ -154,6 +161,8 @@ class BornChecks:
     def took(self, corral: Corral, life: Life) -> None:
         """B2, B3. Raises: Violation."""
         gangs = life.engine.gangs.by_key
+        for key in [key for key in life.given_back if key in gangs and gangs[key].running]:
+            del life.given_back[key]
         for key, known in list(life.births.items()):
             gang = gangs.get(key)
             if gang is None or gang.number != known.number or gang.birth is None:

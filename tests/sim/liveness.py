@@ -96,10 +96,10 @@ def check_nobody_is_forgotten(
         if why and is_unsure and key in api.succeeded_and_gone:
             why = waits_in_vain(api, key, members, taken, may_hold, counts_gone=False)
         require(not why, f"L1: gang {key} waits and fits: {why}")
-        free = as_gated(members)
-        if free is not members and not is_kept_as_born(corrals, key, members):
+        free = as_gated(members, also_later=_gives_back_later(corrals))
+        if free is not members and not is_kept_narrowed(corrals, key, members):
             why = waits_in_vain(api, key, free, taken, may_hold)
-            require(not why, f"L5: gang {key} waits where it was born, and fits: {why}")
+            require(not why, f"L5: gang {key} waits where it is narrowed to, and fits: {why}")
     closed = in_vain.union(*(mark.nodes for _, mark in marks))
     expected = _expected(corrals, None, on_their_way)
     for pod in ordinary(api):
@@ -107,33 +107,46 @@ def check_nobody_is_forgotten(
         require(not node, f"L1: pod {pod.name} waits and fits on {node}")
 
 
-def as_gated(members: list[PodRecord]) -> list[PodRecord]:
-    """The same pods, narrowed to no nodes where they were so at their creation; if any was."""
-    if not any(map(is_born, members)):
+def as_gated(members: list[PodRecord], *, also_later: bool) -> list[PodRecord]:
+    """The same pods, narrowed to no nodes where that is taken back; if any is."""
+    goes = partial(goes_back, also_later=also_later)
+    if not any(map(goes, members)):
         return members
     return [
-        msgspec.structs.replace(pod, shape=own.own_shape(pod)[0]) if is_born(pod) else pod
+        msgspec.structs.replace(pod, shape=own.own_shape(pod)[0]) if goes(pod) else pod
         for pod in members
     ]
 
 
-def is_born(pod: PodRecord) -> bool:
-    """Whether the pod was narrowed at its creation, and has no node."""
-    is_ours = pod.annotations.get(own.BORN) == own.NODES and own.NARROWED not in pod.annotations
+def goes_back(pod: PodRecord, *, also_later: bool) -> bool:
+    """Whether the pod was narrowed at its creation, and has no node.
+
+    `also_later`: or as its gate was taken off.
+    """
+    is_ours = own.is_narrowed(pod) and (also_later or own.NARROWED not in pod.annotations)
     return is_ours and not pod.node
 
 
-def is_kept_as_born(
-    corrals: Iterable[Corral], key: GangKey, members: Collection[PodRecord]
-) -> bool:
-    """Whether a gang that cannot start where it was born may not be given back.
+def _gives_back_later(corrals: Iterable[Corral]) -> bool:
+    return all(corral.settings.narrowed_pods_given_back for corral in corrals)
 
-    Some pod of it has a node, or would not be made again. A Job's are, whatever it may lose.
+
+def is_kept_narrowed(
+    corrals: Collection[Corral], key: GangKey, members: Collection[PodRecord]
+) -> bool:
+    """Whether a gang that cannot start where it is narrowed to may not be given back.
+
+    Some pod of it has a node, or would not be made again, or others of it were given back before
+    and it has not run since. A Job's are made again, whatever it may lose.
     """
     if any(pod.node for pod in members):
         return True
-    born = [pod for pod in members if is_born(pod) and is_live(pod)]
-    if any(pod.owner is None for pod in born):
+    also_later = _gives_back_later(corrals)
+    going = [pod for pod in members if goes_back(pod, also_later=also_later) and is_live(pod)]
+    if any(pod.owner is None for pod in going):
+        return True
+    before = [life_of(corral).given_back.get(key) for corral in corrals if corral.is_leading]
+    if any(uids is not None and any(pod.uid not in uids for pod in going) for uids in before):
         return True
     if key.source == JOB.source:
         return False
@@ -142,7 +155,7 @@ def is_kept_as_born(
         its = (
             []
             if gang is None
-            else [gang.members[pod.uid] for pod in born if pod.uid in gang.members]
+            else [gang.members[pod.uid] for pod in going if pod.uid in gang.members]
         )
         if gang is not None and engine.owners.give_up(gang, its):
             return True
@@ -314,7 +327,7 @@ def check_empty(corrals: Iterable[Corral]) -> None:
             "unseen": engine.unseen._until,
             "given back": engine.giving_back._sent,
             "kept for those": engine.giving_back.kept_places._of,
-            "looked at": engine.giving_back._born | engine.giving_back._looks,
+            "looked at": engine.giving_back._narrowed | engine.giving_back._looks,
             "late evictions": engine.room_plans._withdrawn | engine.room_plans.left_alone.stuck,
         }
         for name, rest in left.items():

@@ -815,7 +815,7 @@ PLANTED = (
         "app.state.born.giving_back.GivingBack._look",
         Change("condition", "any(member.pod.owner is None for member in born)", becomes="False"),
         "pods are given back that no controller makes again",
-        test="tests/app/state/born/test_giving_back.py::test_pods_that_nobody_makes_anew_are_kept",
+        test="tests/app/state/born/test_giving_back.py::test_pods_that_nobody_makes_anew_are_kept_and_the_gang_is_told_so",
     ),
     Planted(
         "app.state.ticks.Ticking._give_back",

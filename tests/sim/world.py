@@ -100,6 +100,7 @@ GIVEN_UP_SHARE = 0.1  # each time, of the pods for which others end: one is dele
 MOST_WITH_FILLERS = 10  # workloads at a time
 PREEMPTORS_PER_MINUTE = 20.0  # at most: they come when there is no room for them
 SHORT_SEARCHES_SHARE = 1 / 3  # of the seeds
+GIVEN_BACK_SHARE = 0.7
 LEAST_VISITS, DEFAULT_VISITS = 1_000, 20_000
 VOCABULARIES = (Volcano, Grove, Native, Kai)  # that have objects
 CONTESTED = (Grove, Native, Kai)  # where others are evicted for gangs
@@ -174,6 +175,10 @@ def _visits_per_search(seed: int) -> int:
     """So few in some seeds that most searches for several pod sets are too long for the loop."""
     is_short = Random(f"searches {seed}").random() < SHORT_SEARCHES_SHARE
     return LEAST_VISITS if is_short else DEFAULT_VISITS
+
+
+def _narrowed_pods_given_back(seed: int) -> bool:
+    return Random(f"given back {seed}").random() < GIVEN_BACK_SHARE
 
 
 def preemption_of(rng: Random) -> Preemption | None:
@@ -274,6 +279,7 @@ class World:
             absent_pods_per_namespace=absent_pods,
             absent_share_per_namespace=absent_share,
             visits_per_search=_visits_per_search(self.seed),
+            narrowed_pods_given_back=_narrowed_pods_given_back(self.seed),
             **self._asking(),
             **dict(self.profile.settings),
             **dict(self.evictions.settings if self.evictions is not None else ()),

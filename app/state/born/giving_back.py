@@ -1,12 +1,16 @@
-"""Pods that were born in place are given back to their controller where they would wait in vain.
+"""Narrowed pods are given back to their controller where they would wait in vain.
 
     no place on the nodes that the pods are narrowed to, but one elsewhere
         ──▶ evicted, or their Job is suspended ──▶ their controller makes them again
         ──▶ they wait behind the gate
 
 Narrowing cannot be taken back from a pod without a gate, and a gang behind the gate would start
-elsewhere. So a gang of which nothing has run is given back, once: the pods that are made again are
-not born in place. After a restart it may happen once more, of a gang that was born again since.
+elsewhere. So a gang of which nothing has run is given back, once until it runs: the pods that are
+made again are not born in place. After a restart it may happen once more, of a gang that was
+narrowed again since.
+
+A setting says so for pods that were born in place, and another one for those that were narrowed
+as their gate was taken off. Where pods are not given back, their gang's owner is told.
 
 A Job is suspended until its pods are gone (`suspended.py` has it go on): its controller counts them
 as failed if they are evicted, even if they never had a node, and takes its time to make others.
@@ -15,14 +19,14 @@ Whether pods may be evicted, the API server says: the gang counts as given back 
 is. Where it forbids one, the others are not sent, and none is tried again for some minutes.
 
 Kept are pods that no controller would make again, and those whose owner would count them as failed
-and give up. Pods of the gang that came behind the gate stay, unless they are a Job's: they may go
-anywhere.
+and give up. Pods of the gang that are still behind the gate stay, unless they are a Job's: they may
+go anywhere.
 """
 
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from app.dialects import corral
@@ -77,7 +81,7 @@ class _GivenBack:
 
 @dataclass(slots=True)
 class GivingBack:
-    """Has pods evicted that were born where their gang cannot start."""
+    """Has pods evicted that are narrowed to where their gang cannot start."""
 
     settings: EngineSettings
     gangs: Gangs
@@ -93,7 +97,7 @@ class GivingBack:
     """Whether others are evicted for the gang: it has a place soon."""
     given: Counter[str] = field(default_factory=Counter)
     """How many gangs and pods were given back: "gang", "pod"."""
-    _born: dict[GangKey, None] = field(default_factory=dict)  # gangs with such pods, not started
+    _narrowed: dict[GangKey, None] = field(default_factory=dict)  # gangs with such pods, waiting
     _looks: dict[GangKey, _Look] = field(default_factory=dict)
     _given: OrderedDict[GangKey, _GivenBack] = field(default_factory=OrderedDict)
     _sent: set[str] = field(default_factory=set)  # uids of pods that are being evicted
@@ -104,8 +108,8 @@ class GivingBack:
     def note(self, pod: PodRecord, gang: GangKey) -> None:
         """Learn of a member, before its gang does."""
         self.kept_places.pass_on(pod, gang)
-        if pod.annotations.get(corral.BORN) == corral.NODES and not pod.node:
-            self._born[gang] = None
+        if not pod.node and corral.is_narrowed(pod):
+            self._narrowed[gang] = None
 
     def forget(self, uid: str) -> None:
         """Forget a pod that is gone."""
@@ -118,11 +122,13 @@ class GivingBack:
         self.kept_places.review(now)
         self.suspended.review(now)
         left = MOST_LOOKED_AT
-        for key in list(self._born):
+        for key in list(self._narrowed):
             gang = self.gangs.by_key.get(key)
             if gang is None or gang.running:
-                del self._born[key]
+                del self._narrowed[key]
                 self._looks.pop(key, None)
+                if gang is not None:
+                    self._forget(key)
             elif left and self.planner.leads and self._is_due(gang, now):
                 left = 0 if self.queue.budget.is_spent else left - 1
                 with confined(self.planner.on_fault, "pods of gang {} given back", key):
@@ -150,46 +156,63 @@ class GivingBack:
     def _waits_in_vain(self, gang: Gang) -> bool:
         said = gang.reporting
         return (
-            self.settings.born_pods_given_back
-            and gang.phase is Phase.WAITING
+            gang.phase is Phase.WAITING
             and gang.birth is None
-            and not (gang.plan.nodes or gang.has_started)
+            and not (gang.plan.nodes or gang.has_started or gang.ungating.sent)
             and said.sentence_at is not None
             and said.reason in IN_VAIN
             and not self.is_making_room(gang.key)
         )
 
     def _look(self, gang: Gang, now: float) -> None:
-        """Give back what was born of a gang if it would start then, and may be given back."""
-        born = [member for member in gang.membership.unbound if _is_born(member)]
-        if not born or any(member.pod.node for member in gang.members.values()):
-            return
-        if any(member.pod.owner is None for member in born):
+        """Give back what is narrowed of a gang if it would start then, and may be given back."""
+        narrowed = [member for member in gang.membership.unbound if _is_narrowed(member)]
+        if not narrowed or any(member.pod.node for member in gang.members.values()):
             return
         if gang.suspension is not None and self.suspended.is_shown(gang.suspension):
             return
-        found = self._place_elsewhere(gang) if self._is_first(gang, born) else None
+        going = self._going(gang, narrowed)
+        may_go = self._is_first(gang, narrowed)
+        found = self._place_elsewhere(gang, going or narrowed) if may_go else None
         if found is None:
             return
-        if gang.suspension is None and self.owners.give_up(gang, born):
-            self.reports.not_given_back(gang, messages.not_given_back(gang.key))
+        why = self._why_kept(gang, going, narrowed)
+        if why:
+            self.reports.not_given_back(gang, messages.not_given_back(gang.key, why))
             return
-        its = born if gang.suspension is None else gang.membership.unbound
+        its = going if gang.suspension is None else gang.membership.unbound
         self.kept_places.keep(gang, found, {member.pod.uid for member in its}, now)
         self._give_back(gang, its, now)
 
-    def _is_first(self, gang: Gang, born: Sequence[Member]) -> bool:
+    def _going(self, gang: Gang, narrowed: Sequence[Member]) -> list[Member]:
+        """Those of them that are given back, as it is set; of a Job all, or none."""
+        born, later = self.settings.born_pods_given_back, self.settings.narrowed_pods_given_back
+        going = [each for each in narrowed if (born if _is_born(each) else later)]
+        return list(narrowed) if going and gang.suspension is not None else going
+
+    def _why_kept(self, gang: Gang, going: Sequence[Member], narrowed: Iterable[Member]) -> str:
+        """Why they are not given back, "" if they are."""
+        if any(member.pod.owner is None for member in narrowed):
+            return messages.NOT_MADE_AGAIN
+        if not going:
+            is_born = any(map(_is_born, narrowed))
+            return messages.SET_BORN_GIVEN_BACK if is_born else messages.SET_NARROWED_GIVEN_BACK
+        if gang.suspension is None and self.owners.give_up(gang, going):
+            return messages.OWNER_GIVES_UP
+        return ""
+
+    def _is_first(self, gang: Gang, narrowed: Sequence[Member]) -> bool:
         """Whether the gang was not given back before, or these of its pods have stayed then."""
         before = self._given.get(gang.key)
-        return before is None or before.uids.issuperset(member.pod.uid for member in born)
+        return before is None or before.uids.issuperset(member.pod.uid for member in narrowed)
 
-    def _place_elsewhere(self, gang: Gang) -> Plan | None:
+    def _place_elsewhere(self, gang: Gang, going: Iterable[Member]) -> Plan | None:
         """A place for the gang on any nodes, if it has none on those that it is narrowed to."""
         self.planner.refresh()
-        all_go = gang.suspension is not None  # also those that were narrowed as they were ungated
+        all_go, uids = gang.suspension is not None, {each.pod.uid for each in going}
         free = (
-            replace(member, allowed=None, narrowed_by=()) if all_go or _is_born(member) else member
-            for member in gang.unplanned()
+            replace(each, allowed=None, narrowed_by=()) if all_go or each.pod.uid in uids else each
+            for each in gang.unplanned()
         )
         found = self.planner.plan(gang, None, tuple(free))
         if not isinstance(found, Plan):
@@ -220,9 +243,7 @@ class GivingBack:
             given.owner = suspension.uid
             self._key_of[suspension.uid] = key
         if len(self._given) > MOST_GIVEN_BACK:
-            left = self._given.popitem(last=False)[1]
-            for uid in (*left.uids, left.owner):
-                self._key_of.pop(uid, None)
+            self._forget(next(iter(self._given)))
         self.births.bar(key, now)
         if suspension is not None:
             self.outbox.add(self.suspended.begun(suspension, sentence))
@@ -231,6 +252,12 @@ class GivingBack:
             pod = member.pod
             self._sent.add(pod.uid)
             self.outbox.add(Evict(pod.namespace, pod.name, pod.uid, sentence, is_given_back=True))
+
+    def _forget(self, key: GangKey) -> None:
+        """Forget that a gang was given back."""
+        given = self._given.pop(key, None)
+        for uid in () if given is None else (*given.uids, given.owner):
+            self._key_of.pop(uid, None)
 
     # -- outcomes ------------------------------------------------------------------------------
 
@@ -284,7 +311,7 @@ class GivingBack:
             if given.is_refused:
                 given.not_before = now + REFUSED_SECONDS
             pod = None if uid == given.owner else gang.members[uid].pod
-            sentence = messages.keeps_born(gang.key, pod, is_forbidden=given.is_refused)
+            sentence = messages.keeps_narrowed(gang.key, pod, is_forbidden=given.is_refused)
             self.reports.not_given_back(gang, sentence)
 
     def _count(self, key: GangKey, given: _GivenBack, uid: str, now: float) -> None:
@@ -297,8 +324,11 @@ class GivingBack:
             self.given["pod"] += 1
 
 
+def _is_narrowed(member: Member) -> bool:
+    """Whether the pod can only go to nodes that we chose, and the watch shows as much."""
+    return member.is_narrowed and corral.is_narrowed(member.pod)
+
+
 def _is_born(member: Member) -> bool:
-    """Whether the pod was narrowed at its creation, and not when it was ungated."""
-    said = member.pod.annotations
-    is_born = said.get(corral.BORN) == corral.NODES and corral.NARROWED not in said
-    return is_born and member.allowed is not None
+    """Whether it was narrowed at its creation, and not as its gate was taken off."""
+    return corral.NARROWED not in member.pod.annotations

@@ -265,12 +265,13 @@ def not_evicted(key: GangKey) -> str:
 
 
 def given_back(why: str, pods: int, *, is_suspended: bool) -> str:
-    """Pods end that were created where their gang has no place; `why`: its verdict."""
-    its = "1 of its pods was" if pods == 1 else f"{pods} of its pods were"
+    """Pods end that are narrowed to where their gang has no place; `why`: its verdict."""
+    its = "1 of its pods, which was" if pods == 1 else f"{pods} of its pods, which were"
+    verb = "is" if pods == 1 else "are"
     how = "its Job is suspended until they are gone" if is_suspended else "evicted"
     return (
-        f"{why}; {its} born in place and given back to the controller ({how}), because the gang"
-        " has a place elsewhere"
+        f"{why}; {its} narrowed to these nodes, {verb} given back to the controller ({how}),"
+        " because the gang has a place elsewhere"
     )
 
 
@@ -279,16 +280,26 @@ def goes_on() -> str:
     return "its pods are made anew, as the gang has a place elsewhere"
 
 
-def not_given_back(key: GangKey) -> str:
-    """The same, but their owner would not make them again."""
+NOT_MADE_AGAIN = "no controller would make them again; delete them and create them once more"
+OWNER_GIVES_UP = (
+    "their owner would count them as failed and give up (backoffLimit); a podFailurePolicy that"
+    " ignores the condition DisruptionTarget allows it"
+)
+SET_BORN_GIVEN_BACK = "the setting born_pods_given_back is off; delete them to have them made again"
+SET_NARROWED_GIVEN_BACK = (
+    "the setting narrowed_pods_given_back is off; delete them to have them made again"
+)
+
+
+def not_given_back(key: GangKey, why: str) -> str:
+    """The same, but they stay."""
     return (
-        f"gang {key} could start elsewhere, but its pods that were born in place are not given back"
-        " (evicted): their owner would count them as failed and give up (backoffLimit); a"
-        " podFailurePolicy that ignores the condition DisruptionTarget allows it"
+        f"gang {key} could start elsewhere, but its pods are narrowed to nodes where it has no"
+        f" place any more, and are not given back (evicted): {why}"
     )
 
 
-def keeps_born(key: GangKey, pod: PodRecord | None, *, is_forbidden: bool) -> str:
+def keeps_narrowed(key: GangKey, pod: PodRecord | None, *, is_forbidden: bool) -> str:
     """A pod that is given back stays: the API server forbids that, or does not answer.
 
     None: all pods of its Job do.
@@ -300,9 +311,9 @@ def keeps_born(key: GangKey, pod: PodRecord | None, *, is_forbidden: bool) -> st
         else "does not answer, or not now"
     )
     if pod is None:
-        what = "pods, which were born in place, are not given back (their Job is not suspended)"
+        what = "pods, narrowed to other nodes, are not given back (their Job is not suspended)"
     else:
-        what = f"pod {pod.name}, which was born in place, is not given back (evicted)"
+        what = f"pod {pod.name}, narrowed to other nodes, is not given back (evicted)"
     return f"gang {key} could start elsewhere, but its {what}, as the API server {why}"
 
 

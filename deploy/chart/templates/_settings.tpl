@@ -67,10 +67,11 @@ true
 {{- define "corral.roles" -}}
 {{- $set := include "corral.settings" . | fromJson -}}
 {{- $isOn := dict -}}
-{{- range list "fail_fast" "delete_excess_pods" "protect_held_nodes" -}}
+{{- range list "fail_fast" "delete_excess_pods" "protect_held_nodes" "narrowed_pods_given_back" -}}
 {{- $_ := set $isOn . (eq (get $set .) "true") -}}
 {{- end -}}
-{{- $isGivenBack := and (gt (get $set "born_seconds" | default "0" | float64) 0.0) (ne (get $set "born_pods_given_back") "false") -}}
+{{- $isBornGivenBack := and (gt (get $set "born_seconds" | default "0" | float64) 0.0) (ne (get $set "born_pods_given_back") "false") -}}
+{{- $isGivenBack := or $isOn.narrowed_pods_given_back $isBornGivenBack -}}
 corral-evict: {{ or $isOn.fail_fast $isGivenBack (eq (get $set "disruption") "all") (eq (get $set "preempt") "on") }}
 corral-suspend: {{ $isGivenBack }}
 corral-delete-excess: {{ $isOn.delete_excess_pods }}

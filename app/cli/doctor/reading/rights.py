@@ -28,13 +28,18 @@ HOME = "corral-system"
 LEASES = "leases"
 LEADER = "corral-leader"  # the Role of deploy/beside.yaml
 _LEADER = ("Role", LEADER)
+
+
+def _gives_back(it: Settings) -> bool:
+    return it.narrowed_pods_given_back or bool(it.born_seconds and it.born_pods_given_back)
+
+
 # A ClusterRole that only settings need -> whether these do.
 OPTIONAL: Mapping[str, Callable[[Settings], bool]] = {
     "corral-evict": lambda it: (
-        (it.fail_fast or it.disruption == "all" or it.preempt == "on")
-        or bool(it.born_seconds and it.born_pods_given_back)
+        (it.fail_fast or it.disruption == "all" or it.preempt == "on") or _gives_back(it)
     ),
-    "corral-suspend": lambda it: bool(it.born_seconds and it.born_pods_given_back),
+    "corral-suspend": _gives_back,
     "corral-delete-excess": lambda it: it.delete_excess_pods,
     "corral-namespaces": lambda it: bool(it.admission_namespace_selector.keys - {METADATA_NAME}),
     "corral-hypernodes": lambda it: bool(it.hyper_nodes_from),

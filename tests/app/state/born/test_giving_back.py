@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from app.dialects import corral
-from app.kube.core.objects import Owner, PodRecord
+from app.kube.core.objects import Owner, PodRecord, Requirement, Shape, Term
 from app.metrics import Metrics
 from app.state.born.births import FAILED_SECONDS
 from app.state.born.giving_back import REFUSED_SECONDS, SETTLE_SECONDS
@@ -44,7 +44,8 @@ def wait(world: Nursery, seconds: float) -> None:
     """Let time pass; gates are taken off as Corral says."""
     for _ in range(int(seconds * 2)):
         world.tick(0.5)
-        world.patch(each for each in world.told(Ungate) if world.pods[each.uid].gates)
+        there = (each for each in world.told(Ungate) if each.uid in world.pods)
+        world.patch(each for each in there if world.pods[each.uid].gates)
 
 
 def placed(world: Nursery) -> set[str]:
@@ -64,6 +65,12 @@ def born(world: Nursery, pods: Iterable[PodRecord]) -> list[PodRecord]:
 
 def uids(pods: Iterable[PodRecord]) -> list[str]:
     return sorted(each.uid for each in pods)
+
+
+def why_kept(world: Nursery) -> str:
+    """What the one event says that tells why pods are not given back."""
+    (event,) = [each for each in world.told(EmitEvent) if each.reason == NOT_GIVEN_BACK]
+    return event.sentence
 
 
 def train_of(failures_left: int | None, pods: int = 4) -> Crew:
@@ -122,7 +129,7 @@ def test_its_owner_and_its_pods_are_told_why():
     for each in stored[:2]:
         world.evicted(each, "done")
     (said,) = {each.sentence for each in world.told(Evict)}
-    assert "4 of its pods were born in place and given back to the controller (evicted)" in said
+    assert "are given back to the controller (evicted)" in said
     assert said.startswith("gang default/train cannot be placed: ")
     (event,) = [each for each in world.told(EmitEvent) if each.reason == GIVEN_BACK]
     assert (event.about.kind, event.sentence) == ("Job", said)
@@ -258,8 +265,7 @@ def test_a_job_that_would_give_up_by_now_keeps_its_pods_and_is_told_so():
     world.put(*train_of(3)[0])  # another pod of it has failed meanwhile
     wait(world, 20)
     assert world.told(Evict) == []
-    (event,) = [each for each in world.told(EmitEvent) if each.reason == NOT_GIVEN_BACK]
-    assert "backoffLimit" in event.sentence
+    assert "backoffLimit" in why_kept(world)
     world.put(node("b0/r0/n00"))
     wait(world, 3)
     assert placed(world) == {"n0"}
@@ -271,13 +277,16 @@ def test_a_job_that_may_lose_as_many_is_given_back():
     assert wanted(world) == uids(stored)
 
 
-def test_where_it_is_switched_off_the_gang_waits():
+def test_where_it_is_switched_off_the_gang_waits_and_its_owner_is_told_why():
     world, _ = stranded(born_pods_given_back=False)
     wait(world, 20)
     assert world.told(Evict) == []
+    assert why_kept(world).endswith(
+        "born_pods_given_back is off; delete them to have them made again"
+    )
 
 
-def test_pods_that_nobody_makes_anew_are_kept():
+def test_pods_that_nobody_makes_anew_are_kept_and_the_gang_is_told_so():
     nodes = rack(0)
     world = nursery(nodes, [])
     born(world, fast(members("g", 4)))
@@ -285,6 +294,7 @@ def test_pods_that_nobody_makes_anew_are_kept():
     world.put(*rack(1))
     wait(world, 30)
     assert world.told(Evict) == []
+    assert "no controller would make them again" in why_kept(world)
 
 
 def test_a_gang_of_which_a_pod_runs_is_kept():
@@ -456,6 +466,98 @@ def test_a_pod_that_ends_meanwhile_is_not_evicted():
     wait(world, 8)
     world.put(msgspec.structs.replace(stored[0], is_terminating=True))
     assert wanted(world) == uids(stored[1:])
+
+
+def narrowed(crew: Crew | None = None, **settings: object) -> tuple[Nursery, list[PodRecord]]:
+    """A gang that was behind the gate until it had a place, and lost a node of it since."""
+    jobs, pods = crew or train()
+    nodes = rack(0)
+    world = nursery(nodes, jobs, born_seconds=0, **{"narrowed_pods_given_back": True, **settings})
+    world.put(*(msgspec.structs.replace(each, gates=(corral.GATE,)) for each in pods))
+    wait(world, 2)
+    stored = list(world.pods.values())
+    assert [corral.is_narrowed(each) for each in stored] == [True] * len(pods)
+    world.delete(nodes[0])
+    world.put(*rack(1))
+    return world, stored
+
+
+@pytest.mark.parametrize("narrow_nodes", [32, 4])
+def test_pods_that_were_narrowed_as_their_gate_was_taken_off_go_as_well(narrow_nodes):
+    world, stored = narrowed(narrow_nodes=narrow_nodes)
+    wait(world, 8)
+    assert wanted(world) == uids(stored)
+    made_again(world, stored)
+    wait(world, 3)
+    assert placed(world) == {"n1"}
+
+
+def test_pods_with_affinity_of_their_own_are_narrowed_by_labels_and_go_as_well():
+    expression = Requirement("kubernetes.io/hostname", "NotIn", ("elsewhere",))
+    shape = Shape(terms=(Term(expressions=(expression,)),))
+    jobs, pods = train()
+    world, stored = narrowed((jobs, [msgspec.structs.replace(each, shape=shape) for each in pods]))
+    assert all(corral.narrowed_labels(each) for each in stored)
+    wait(world, 8)
+    assert wanted(world) == uids(stored)
+
+
+def test_as_it_comes_they_stay_and_the_owner_is_told_what_would_help():
+    world, _ = narrowed(narrowed_pods_given_back=False)
+    wait(world, 60)
+    assert world.told(Evict) == []
+    assert "narrowed_pods_given_back is off" in why_kept(world)
+
+
+def test_none_goes_while_the_gate_of_another_one_is_being_taken_off():
+    jobs, pods = train()
+    nodes = rack(0)
+    world = nursery(nodes, jobs, born_seconds=0, narrowed_pods_given_back=True)
+    world.put(*(msgspec.structs.replace(each, gates=(corral.GATE,)) for each in pods))
+    for _ in range(4):
+        world.tick(0.5)
+    sent = world.told(Ungate)
+    assert len(sent) == 4
+    world.patch(sent[:3])
+    world.delete(nodes[0])
+    world.put(*rack(1))
+    for _ in range(30):
+        world.tick(0.5)
+    assert world.told(Evict) == []
+    world.patch(sent[3:])
+    wait(world, 8)
+    assert len(wanted(world)) == 4
+
+
+def test_a_gang_that_has_run_since_may_be_given_back_again():
+    world, stored = narrowed()
+    wait(world, 8)
+    again = made_again(world, stored)
+    wait(world, 3)
+    assert placed(world) == {"n1"}
+    wait(world, 1)
+    world.delete(*again)
+    world.effects.clear()
+    world.put(*(msgspec.structs.replace(each, uid=f"{each.uid}-3") for each in again))
+    wait(world, 3)
+    third = list(world.pods.values())
+    assert all(map(corral.is_narrowed, third))
+    world.delete(*(node(f"b0/r1/n1{at}") for at in range(4)))
+    world.put(*rack(2))
+    wait(world, 8)
+    assert wanted(world) == uids(third)
+
+
+def test_a_gang_that_has_not_run_since_is_not():
+    world, stored = narrowed()
+    wait(world, 8)
+    made_again(world, stored)
+    wait(world, 2)
+    world.effects.clear()
+    world.delete(*(node(f"b0/r1/n1{at}") for at in range(4)))
+    world.put(*rack(2))
+    wait(world, 60)
+    assert world.told(Evict) == []
 
 
 def both_stranded() -> tuple[Nursery, list[PodRecord]]:

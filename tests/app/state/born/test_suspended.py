@@ -100,7 +100,7 @@ def test_its_pods_behind_the_gate_are_made_again_as_well():
     ended(world, made, "done")
     assert world.engine.giving_back.given == {"gang": 1, "pod": 4}
     (event,) = [each for each in world.told(EmitEvent) if each.reason == GIVEN_BACK]
-    assert "4 of its pods were born in place and given back" in event.sentence
+    assert "4 of its pods, which were narrowed to these nodes, are given back" in event.sentence
     assert "its Job is suspended until they are gone" in event.sentence
 
 
