@@ -34,7 +34,7 @@ __all__ = ["tenants"]  # a fixture
 MIB = 1024 * 1024
 DELAY_SECONDS = 1.0
 MEMORY_MIB = 64
-SETTLE_SECONDS = 3.0  # kube-scheduler has looked at every new pod once
+SETTLE_SECONDS = 60.0  # for kube-scheduler to look at every new pod once
 MOST_HELD = 32  # places for pods that do not exist: `absent_pods_per_namespace`
 TRIES = 3
 
@@ -66,6 +66,15 @@ def start_of(cluster: Cluster, name: str) -> float:
     return took
 
 
+def untried(cluster: Cluster) -> list[str]:
+    """The attacker's pods that kube-scheduler has not looked at yet, and is to look at."""
+    return [
+        each["metadata"]["name"]
+        for each in cluster.list("Pod", LOUD)
+        if not (each["spec"].get("nodeName") or each.get("status", {}).get("conditions"))
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class Felt:
     """What an attack did to another tenant: seconds, pods and MiB."""
@@ -91,7 +100,7 @@ def felt(cluster: Cluster, corral: CorralProcess, attack: str, pods: Objects) ->
     alone = statistics.median(start_of(cluster, f"alone-{each}") for each in range(TRIES))
     before = corral.resident()
     cluster.create_all(pods)
-    time.sleep(SETTLE_SECONDS)
+    cluster.wait(lambda: not untried(cluster), SETTLE_SECONDS, "every pod to be tried once")
     beside = max(start_of(cluster, f"beside-{each}") for each in range(TRIES))
     held = int(corral.metric("corral_absent_pods"))
     cluster.delete_all("Pod", LOUD)
