@@ -812,10 +812,42 @@ PLANTED = (
         "test_a_pod_that_the_watch_never_shows_has_its_place_for_a_moment",
     ),
     Planted(
-        "app.state.born.giving_back.GivingBack._look",
-        Change("condition", "any(member.pod.owner is None for member in born)", becomes="False"),
+        "app.state.born.giving_back.GivingBack._why_kept",
+        Change(
+            "condition", "any(member.pod.owner is None for member in narrowed)", becomes="False"
+        ),
         "pods are given back that no controller makes again",
-        test="tests/app/state/born/test_giving_back.py::test_pods_that_nobody_makes_anew_are_kept_and_the_gang_is_told_so",
+        test="tests/app/state/born/test_giving_back.py::"
+        "test_pods_that_nobody_makes_anew_are_kept_and_the_gang_is_told_so",
+    ),
+    Planted(
+        "app.state.born.giving_back.GivingBack.note",
+        Change(
+            "condition",
+            "not pod.node and corral.is_narrowed(pod)",
+            becomes="not pod.node and corral.BORN in pod.annotations",
+        ),
+        "a gang waits where it was narrowed to though one behind the gate would start elsewhere",
+        test="tests/app/state/born/test_giving_back.py::"
+        "test_pods_that_were_narrowed_as_their_gate_was_taken_off_go_as_well",
+    ),
+    Planted(
+        "app.state.born.giving_back.GivingBack._going",
+        Change("expression", "(born if _is_born(each) else later)", becomes="born"),
+        "pods that were narrowed as their gate was taken off are given back though it is not set",
+        test="tests/app/state/born/test_giving_back.py::"
+        "test_as_it_comes_they_stay_and_the_owner_is_told_what_would_help",
+    ),
+    Planted(
+        "app.state.autoscaling.marks.Marks.note_seen",
+        Change(
+            "statement",
+            "(need.marked.add if is_marked else need.marked.discard)(uid)",
+            becomes="pass",
+        ),
+        "a gang stays marked that gathers again, since an earlier Corral has marked it",
+        test="tests/app/state/autoscaling/test_marks.py::"
+        "test_the_next_to_lead_takes_marks_back_of_a_gang_that_gathers_since_it_follows",
     ),
     Planted(
         "app.state.ticks.Ticking._give_back",
@@ -934,7 +966,7 @@ PLANTED = (
         "app.state.born.giving_back.GivingBack._is_first",
         Change(
             "expression",
-            "before.uids.issuperset(member.pod.uid for member in born)",
+            "before.uids.issuperset(member.pod.uid for member in narrowed)",
             becomes="True",
         ),
         "pods that were made again for others that were given back are given back as well",
