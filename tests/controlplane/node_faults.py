@@ -37,6 +37,10 @@ def cordon(cluster: Cluster, name: str) -> None:
     cluster.patch("Node", name, {"spec": {"unschedulable": True}})
 
 
+def uncordon(cluster: Cluster, name: str) -> None:
+    cluster.patch("Node", name, {"spec": {"unschedulable": None}})
+
+
 def fail_pods(cluster: Cluster, names: Iterable[str]) -> None:
     """The pods have ended, and stay as their owner's record of it."""
     for name in names:

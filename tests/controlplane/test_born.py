@@ -24,6 +24,7 @@ BORN = "corral_pods_born_total"
 GIVEN_BACK = 'corral_given_back_total{kind="pod"}'
 SECONDS = 30.0
 PODS = 4  # of a gang that is given back
+BORN_SECONDS = {"born_seconds": 10}
 
 
 @pytest.fixture
@@ -87,22 +88,31 @@ def pods_of(cluster: Cluster) -> dict[str, Object]:
 
 @contextmanager
 def stranded(
-    plane: ControlPlane, cluster: Cluster, folder: Path, made: Object, *, may_suspend: bool = True
+    plane: ControlPlane,
+    cluster: Cluster,
+    folder: Path,
+    made: Object,
+    *,
+    may_suspend: bool = True,
+    **settings: object,
 ) -> Iterator[tuple[Webhook, dict[str, Object]]]:
-    """A gang, born in the one rack that there was, of which a node is closed; then another comes.
+    """A gang, narrowed to the one rack that there was, of which a node is closed; another comes.
 
-    kube-scheduler has not tried its pods.
+    kube-scheduler has not tried its pods. Without `settings` they are born there.
     """
     cluster.create_all(node(f"r0-{n}", labels={RACK: "r0"}, gpus=8) for n in range(PODS))
     with (
         plane.granted("corral-suspend") if may_suspend else nullcontext(),
-        installed(plane, folder, levels=(RACK,), born_seconds=10) as webhook,
+        installed(plane, folder, levels=(RACK,), **(settings or BORN_SECONDS)) as webhook,
     ):
         cluster.create(made)
-        pods = cluster.wait(
-            lambda: len(pods_of(cluster)) == PODS and pods_of(cluster), SECONDS, "its pods"
+        cluster.wait(
+            lambda: [gates_of(each) for each in pods_of(cluster).values()] == [[]] * PODS,
+            SECONDS,
+            "its pods, without a gate",
         )
-        assert [gates_of(each) for each in pods.values()] == [[]] * PODS
+        pods = pods_of(cluster)
+        assert all(each["spec"]["affinity"]["nodeAffinity"] for each in pods.values())
         node_faults.cordon(cluster, "r0-0")
         cluster.create_all(node(f"r1-{n}", labels={RACK: "r1"}, gpus=8) for n in range(PODS))
         yield webhook, pods
@@ -143,6 +153,34 @@ def test_a_job_of_any_backoff_limit_is_suspended_until_its_pods_are_gone_and_sta
         assert len(told(cluster, "GangGivenBack")) == 1
         assert webhook.corral.metric(GIVEN_BACK) == PODS
         assert webhook.corral.metric(BORN) == PODS, "those that were made again had the gate"
+        assert webhook.corral.bugs() == {}
+
+
+def test_pods_that_were_narrowed_as_their_gate_was_taken_off_are_given_back_where_that_is_set(
+    plane: ControlPlane, cluster: Cluster, tmp_path: Path
+) -> None:
+    with stranded(plane, cluster, tmp_path, train(), narrowed_pods_given_back=True) as world:
+        webhook, first = world
+        expect_start_elsewhere(plane, webhook, first)
+        found = cluster.get("Job", "train")
+        assert found is not None
+        assert found["status"].get("failed", 0) == 0
+        assert webhook.corral.metric(GIVEN_BACK) == PODS
+        assert webhook.corral.metric(BORN) == 0
+        assert webhook.corral.bugs() == {}
+
+
+def test_as_it_comes_they_wait_and_are_told_that_they_could_start_elsewhere(
+    plane: ControlPlane, cluster: Cluster, tmp_path: Path
+) -> None:
+    with stranded(plane, cluster, tmp_path, train(), may_suspend=False, born_seconds=0) as world:
+        webhook, first = world
+        (said,) = cluster.wait(lambda: told(cluster, "GangNotGivenBack"), SECONDS, "the word")
+        assert "narrowed_pods_given_back is off" in said
+        assert pods_of(cluster).keys() == first.keys()
+        node_faults.uncordon(cluster, "r0-0")
+        plane.start_scheduler(extender=webhook.corral.url)
+        cluster.wait(lambda: racks_of(cluster, "train") == ["r0"] * PODS, SECONDS, "its start")
         assert webhook.corral.bugs() == {}
 
 
