@@ -30,7 +30,7 @@ class Passes:
         if not self.planner.is_ready:
             return
         gangs = self.gangs
-        self._let_go()
+        self._let_go(now)
         self.queue.begin_pass(
             gangs.plannable_in,
             gangs.by_key,
@@ -50,12 +50,15 @@ class Passes:
                 self.plans.make(gang, now)
             self.planner.searches_on.end_turn(key)
 
-    def _let_go(self) -> None:
-        """Have no gang wait for those that were to have their turn first, and need no place."""
+    def _let_go(self, now: float) -> None:
+        """Have no gang wait for those that were to have their turn first, and need no place now."""
+        self.queue.let_late_go(now)
         for key in list(self.queue.first):
             gang = self.gangs.by_key.get(key)
-            is_known = key not in self.gangs.unreviewed
-            if gang is None or (is_known and not gang.is_plannable):
+            if gang is None or (
+                key not in self.gangs.unreviewed
+                and not (gang.is_plannable and self.queue.is_due(gang, now))
+            ):
                 self.queue.let_go(key)
 
     def expire(self, now: float) -> None:

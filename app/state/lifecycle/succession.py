@@ -28,11 +28,16 @@ class Succession:
     plans: Plans
     reservations: Reservations
 
-    def begin(self) -> None:
+    def begin(self, now: float) -> None:
         """Have every gang planned that waits, those first that cannot go elsewhere."""
         self.reservations.capacity_grew()
         self.plans.queue.let_first(
-            gang for gang in self.gangs.by_key.values() if gang.is_settled and not gang.has_started
+            (
+                gang
+                for gang in self.gangs.by_key.values()
+                if gang.is_settled and not gang.has_started
+            ),
+            now,
         )
 
     def lead(self, *, is_leading: bool, now: float) -> None:
@@ -41,7 +46,7 @@ class Succession:
             return
         self.planner.leads = is_leading
         if is_leading:
-            self.begin()
+            self.begin(now)
             return
         for key in list(self.gangs.planned):
             gang = self.gangs.by_key[key]

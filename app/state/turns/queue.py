@@ -28,6 +28,7 @@ from app.state.settings import EngineSettings
 from app.state.turns.budget import GANG, Budget
 
 MOST_TURNS = 64  # in a namespace's line beside twice its gangs that wait
+FIRST_SECONDS = 10.0  # a gang of 10,000 pods is counted once a second
 MOST_LOSSES = 16  # counted for the back-off, which has reached its limit long before
 
 Rank = tuple[bool, float, float, str, str]
@@ -48,7 +49,8 @@ class Queue:
     _lines: dict[str, list[_Turn]] = field(default_factory=dict)
     """Of the passes under way: a heap for each namespace."""
     _owed: set[str] = field(default_factory=set)  # another pass once the one under way is over
-    _first: dict[GangKey, None] = field(default_factory=dict)  # these, before all others
+    _first: dict[GangKey, None] = field(default_factory=dict)  # these, before all others …
+    _first_until: float = -math.inf  # … until then at the latest
     _is_short: bool = False  # the budget was spent before all had their turn
     _retry_at: float = math.inf  # when the first gang's back-off is over
 
@@ -62,8 +64,9 @@ class Queue:
         """Have one gang tried in its turn."""
         self._new[gang.key] = gang
 
-    def let_first(self, gangs: Iterable[Gang]) -> None:
-        """Begin anew, and give no other gang a turn before each of these has had one."""
+    def let_first(self, gangs: Iterable[Gang], now: float) -> None:
+        """Begin anew, and for FIRST_SECONDS give no other a turn before each of these had one."""
+        self._first_until = now + FIRST_SECONDS
         self._owed.update(self._lines)
         self._lines.clear()
         self.want_pass()
@@ -79,6 +82,11 @@ class Queue:
     def let_go(self, key: GangKey) -> None:
         """Have the others wait for this gang no longer."""
         self._first.pop(key, None)
+
+    def let_late_go(self, now: float) -> None:
+        """Have the others wait for none any longer, if they have waited for as long as they may."""
+        if now >= self._first_until:
+            self._first.clear()
 
     def is_busy(self) -> bool:
         """Whether a gang has to wait for its turn: others are before it, or the tick is full."""
@@ -119,7 +127,8 @@ class Queue:
                 self._lines[namespace] = line
             self._new = {key: new for key, new in self._new.items() if key.namespace not in begun}
         for gang in self._new.values():
-            if gang.key.namespace not in self._owed:  # else the pass that is owed has it
+            # Else the pass that is owed has it, which comes after one that awaits those first.
+            if gang.key.namespace not in self._owed or gang.key in self._first:
                 heappush(self._lines.setdefault(gang.key.namespace, []), self._turn(gang))
         self._new.clear()
         for namespace, line in list(self._lines.items()):

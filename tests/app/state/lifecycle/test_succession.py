@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from app.dialects import corral
+from app.kube.core.objects import PodRecord
 from app.state.effects import Ungate
 from app.state.filter_result import Pinned, Rejected
 from app.state.report import messages
 from tests.app.state.world import World, four_racks, members, racks, ungated
+from tests.records import pod
 
 TWO_RACKS = four_racks()[:8]  # n00 to n03, n10 to n13
 
@@ -91,3 +93,43 @@ def test_a_pod_without_gates_waits_until_its_corral_leads_and_is_told_so():
     assert sorted(world.woken) == sorted(each.name for each in pods)
     assert all(isinstance(world.filter(each), Pinned) for each in pods)
     assert len(racks(world.schedule(*pods))) == 1
+
+
+def narrowed_to(world: World, rack: str, *pods: PodRecord) -> list[PodRecord]:
+    """These pods, as the Corral that led has left them."""
+    nodes = tuple(sorted(each for each in world.engine.books.nodes if each.startswith(rack)))
+    how = ((corral.NARROWED, corral.NODES),)
+    patches = (
+        Ungate(each.namespace, each.name, each.uid, corral.GATE, nodes=nodes, annotations=how)
+        for each in pods
+    )
+    return [ungated(each, patch) for each, patch in zip(pods, patches, strict=True)]
+
+
+def test_all_are_planned_though_a_narrowed_gang_is_counted_late_and_a_pod_ends_meanwhile():
+    """Two thousand pods are counted a fifth of a second after the last time."""
+    ending = pod("ending", on="n30", gpus=1)
+    world = World(four_racks(pods=600), [ending])
+    lead(world, is_leading=False)
+    world.put(*members("gated", 4, gates=(corral.GATE,)))
+    world.tick()
+    large = narrowed_to(world, "n1", *members("large", 2_000, gpus=0, cpu=10, gates=(corral.GATE,)))
+    world.put(*large[:1980])
+    world.tick()
+    world.put(*large[1980:1990])
+    lead(world)
+    world.delete(ending)
+    world.put(*large[1990:])
+    for _ in range(40):
+        world.tick()
+    assert len(world.held) == 2_004
+
+
+def test_a_narrowed_gang_that_is_put_off_keeps_no_other_waiting():
+    world = follower("gated")
+    world.put(*narrowed_to(world, "n0", *members("late", 4, gates=(corral.GATE,))))
+    world.engine.queue.put_off(world.gang("late"), world.now + 60.0)
+    lead(world)
+    for _ in range(10):
+        world.tick()
+    assert planned(world, "gated") == {"n1"}

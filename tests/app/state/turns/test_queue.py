@@ -8,7 +8,7 @@ from app.dialects.spec import GangKey
 from app.state.gang.gang import Gang
 from app.state.settings import EngineSettings
 from app.state.turns.budget import GANG, Budget
-from app.state.turns.queue import MOST_TURNS, Queue
+from app.state.turns.queue import FIRST_SECONDS, MOST_TURNS, Queue
 
 COST = 10 * GANG  # of a gang's search, in these tests
 
@@ -234,7 +234,7 @@ def test_gangs_that_are_let_first_come_before_all_others_of_every_namespace():
     more = gang("zz", complete_at=9.0, namespace="y")
     waiting.want_pass()
     begin(waiting, [other, mine, more], [])  # a pass is under way
-    waiting.let_first([mine, more])
+    waiting.let_first([mine, more], 0.0)
     assert waiting.is_busy()
     turns = [tick(waiting, [other, mine, more]) for _ in range(3)]
     assert turns == [["z"], ["zz"], ["a"]]
@@ -242,7 +242,7 @@ def test_gangs_that_are_let_first_come_before_all_others_of_every_namespace():
 
 def test_nobody_has_a_turn_before_it_is_known_whether_those_first_need_a_place():
     waiting, late, other = queue(), gang("late"), gang("other")
-    waiting.let_first([late])
+    waiting.let_first([late], 0.0)
     waiting._new.clear()  # it is not complete, as far as is known
     assert [tick(waiting, [other]) for _ in range(2)] == [[], []]
     waiting.let_go(late.key)
@@ -253,5 +253,28 @@ def test_nobody_has_a_turn_before_it_is_known_whether_those_first_need_a_place()
 def test_a_gang_that_runs_in_part_keeps_none_of_those_first_from_their_turn():
     waiting, first, part = queue(), gang("first", complete_at=9.0), gang("part")
     part.binding.posted.add("uid")
-    waiting.let_first([first])
+    waiting.let_first([first], 0.0)
     assert tick(waiting, [part, first, gang("other")]) == ["part", "first", "other"]
+
+
+def test_one_of_those_first_has_its_turn_though_a_pass_is_owed_after_the_one_that_awaits_it():
+    waiting, first, other = queue(), gang("first"), gang("other")
+    waiting.let_first([first], 0.0)
+    waiting._new.clear()  # it is not complete, as far as is known
+    assert tick(waiting, [other]) == []
+    waiting.want_pass()  # a pod ends
+    assert tick(waiting, [other]) == []
+    waiting.want_turn(first)
+    assert tick(waiting, [other, first])[0] == "first"
+    assert tick(waiting, []) == []
+    assert not waiting.is_busy()
+
+
+def test_those_first_are_awaited_for_a_while():
+    waiting, first, other = queue(), gang("first"), gang("other")
+    waiting.let_first([first], 0.0)
+    waiting._new.clear()  # it is not complete, as far as is known
+    waiting.let_late_go(FIRST_SECONDS - 0.1)
+    assert tick(waiting, [other]) == []
+    waiting.let_late_go(FIRST_SECONDS)
+    assert tick(waiting, [other]) == ["other"]
