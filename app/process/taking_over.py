@@ -83,6 +83,7 @@ class TakingOver:
         self._pages = Pages(server, seconds=LIST_SECONDS)
         self._clock, self._sleep = clock, sleep
         self._leads = False
+        self._term: object = None  # of the Lease, while we lead
         self._is_ours = asyncio.Event()
         self._asked = asyncio.Event()
         lead(False)
@@ -94,9 +95,9 @@ class TakingOver:
             group.create_task(self._read_when_asked())
             while True:
                 await self._is_ours.wait()
-                if not self._leads and await self._has_caught_up() and self._lease.names_us:
-                    self._leads = True
-                    self._lead(True)
+                term = self._lease.term
+                if not self._leads and await self._has_caught_up():
+                    self._begin(term)
                 self._is_ours.clear()
 
     def asked(self) -> None:
@@ -111,13 +112,20 @@ class TakingOver:
                 await self._lease.confirm()
             self._asked.clear()
 
+    def _begin(self, term: object) -> None:
+        """Lead, if the Lease is still ours and has not changed hands since."""
+        if self._lease.names_us and self._lease.term == term:
+            self._leads, self._term = True, term
+            self._lead(True)
+
     def _read(self) -> None:
-        """The Lease has been read."""
-        if self._lease.names_us:
-            self._is_ours.set()
-        elif self._leads:
+        """The Lease has been read. Another one may have led between two reads."""
+        is_ours = self._lease.names_us
+        if self._leads and not (is_ours and self._lease.term == self._term):
             self._leads = False
             self._lead(False)
+        if is_ours:
+            self._is_ours.set()
 
     async def _has_caught_up(self) -> bool:
         """Return once the watch is as new as the Lease; False if that is another one's by then."""

@@ -99,6 +99,12 @@ class NeighbourLease:
         return self._spec is not None and self._is_held_by_us(self._spec)
 
     @property
+    def term(self) -> tuple[str | None, str | None, int | None]:
+        """Of its holder, as it was last read: another one if it has changed hands meanwhile."""
+        spec = self._spec or Spec()
+        return spec.holder_identity, spec.acquire_time, spec.lease_transitions
+
+    @property
     def is_ours(self) -> bool:
         """Whether no other process can hold the Lease now."""
         return self._clock() < self._ours_until

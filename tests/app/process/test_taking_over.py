@@ -26,9 +26,10 @@ class Lease:
         self.on_read: Callable[[], None] = lambda: None
         self.reads = 0
         self.overlap_seconds = 0.0
+        self.term: object = 1
 
-    def is_read(self, *, names_us: bool) -> None:
-        self.names_us = names_us
+    def is_read(self, *, names_us: bool, term: object = 1) -> None:
+        self.names_us, self.term = names_us, term
         self.on_read()
 
     async def confirm(self) -> bool:
@@ -123,6 +124,32 @@ async def test_it_follows_until_the_lease_is_its_own_and_again_when_it_is_not():
         assert its.told == [False, True, False]
         its.lease.is_read(names_us=True)
         await until(lambda: its.told == [False, True, False, True])
+
+
+async def test_who_has_it_back_after_another_one_led_catches_up_first():
+    async with running(*GATED) as its:
+        its.server.has(*GATED)
+        its.lease.is_read(names_us=True)
+        await until(lambda: its.told == [False, True])
+        its.lease.is_read(names_us=True, term=3)
+        assert its.told == [False, True, False]
+        lists = len(its.server.asked)
+        await until(lambda: its.told == [False, True, False, True])
+        assert len(its.server.asked) > lists
+
+
+async def test_who_has_it_back_while_it_catches_up_begins_again():
+    async with running(*GATED) as its:
+        its.lease.is_read(names_us=True)
+        await until(lambda: bool(its.server.asked))
+        its.lease.is_read(names_us=True, term=3)
+        its.server.has(*GATED)
+        await asyncio.sleep(0.3)
+        assert its.told == [False]
+        lists = len(its.server.asked)
+        its.lease.is_read(names_us=True, term=3)
+        await until(lambda: its.told == [False, True])
+        assert len(its.server.asked) > lists
 
 
 @pytest.mark.parametrize(
