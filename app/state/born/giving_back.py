@@ -172,8 +172,7 @@ class GivingBack:
         if gang.suspension is not None and self.suspended.is_shown(gang.suspension):
             return
         going = self._going(gang, narrowed)
-        may_go = self._is_first(gang, narrowed)
-        found = self._place_elsewhere(gang, going or narrowed) if may_go else None
+        found = self._place_elsewhere(gang, going or narrowed)
         if found is None:
             return
         why = self._why_kept(gang, going, narrowed)
@@ -190,8 +189,10 @@ class GivingBack:
         going = [each for each in narrowed if (born if _is_born(each) else later)]
         return list(narrowed) if going and gang.suspension is not None else going
 
-    def _why_kept(self, gang: Gang, going: Sequence[Member], narrowed: Iterable[Member]) -> str:
+    def _why_kept(self, gang: Gang, going: Sequence[Member], narrowed: Sequence[Member]) -> str:
         """Why they are not given back, "" if they are."""
+        if not self._is_first(gang, narrowed):
+            return messages.GIVEN_BACK_ONCE
         if any(member.pod.owner is None for member in narrowed):
             return messages.NOT_MADE_AGAIN
         if not going:

@@ -280,6 +280,7 @@ def goes_on() -> str:
     return "its pods are made anew, as the gang has a place elsewhere"
 
 
+GIVEN_BACK_ONCE = "others were, once, and it has not run since; delete them to have them made again"
 NOT_MADE_AGAIN = "no controller would make them again; delete them and create them once more"
 OWNER_GIVES_UP = (
     "their owner would count them as failed and give up (backoffLimit); a podFailurePolicy that"

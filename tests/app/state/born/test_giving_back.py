@@ -558,6 +558,7 @@ def test_a_gang_that_has_not_run_since_is_not():
     world.put(*rack(2))
     wait(world, 60)
     assert world.told(Evict) == []
+    assert "it has not run since" in why_kept(world)
 
 
 def both_stranded() -> tuple[Nursery, list[PodRecord]]:
