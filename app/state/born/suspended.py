@@ -3,7 +3,8 @@
     suspended, with an annotation ──▶ the watch shows that ──▶ its pods are gone ──▶ it goes on
 
 What is suspended says so itself: whoever leads has it go on, also after a restart, and also where
-its pods stay for longer than their controller takes.
+its pods stay for longer than their controller takes. One that others have go on before is not ours
+any more, whatever it still says: they may suspend it again.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ class Suspended:
     gangs: Gangs
     outbox: Outbox
     _since: dict[str, float] = field(default_factory=dict)  # by uid, as the watch has shown
+    _others: set[str] = field(default_factory=set)  # uids: they were made to go on by others
     _sent_at: dict[str, float] = field(default_factory=dict)  # by uid: that it goes on
 
     def is_shown(self, suspension: Suspension) -> bool:
@@ -37,6 +39,7 @@ class Suspended:
 
     def begun(self, suspension: Suspension, sentence: str) -> Suspend:
         """The suspension of a workload."""
+        self._others.discard(suspension.uid)
         return self._effect(suspension, sentence, ends=False)
 
     def review(self, now: float) -> None:
@@ -44,10 +47,18 @@ class Suspended:
         shown = self.objects.suspended
         for uid in self._since.keys() - shown.keys():
             del self._since[uid]
+            self._others.discard(uid)
             self._sent_at.pop(uid, None)
         for uid, suspension in shown.items():
             since = self._since.setdefault(uid, now)
-            if self._has_pods(uid) and now < since + LONGEST_SECONDS:
+            if not self.objects.is_suspended(uid):
+                if uid not in self._others:
+                    self._others.add(uid)
+                    self._sent_at.pop(uid, None)
+            elif uid in self._others:
+                self._sent_at.pop(uid, None)
+                continue
+            elif self._has_pods(uid) and now < since + LONGEST_SECONDS:
                 continue
             if now >= self._sent_at.get(uid, now - AGAIN_SECONDS) + AGAIN_SECONDS:
                 self._sent_at[uid] = now

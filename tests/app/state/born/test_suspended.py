@@ -133,6 +133,30 @@ def test_it_goes_on_after_a_while_though_its_pods_stay():
     assert len(sent(world, ends=True)) == 1
 
 
+def test_one_that_another_has_go_on_and_suspends_again_is_not_ours_any_more():
+    """As Kueue does, for whom an admitted Job runs and one that gives way does not."""
+    world, made = stranded()
+    ours = suspended(made)
+    world.put(ours)
+    wait(world, 1)
+    world.put(msgspec.structs.replace(ours, is_suspended=False, version="3"))
+    wait(world, 1)
+    (forgets,) = sent(world, ends=True)
+    assert forgets.version == "3", "it takes only the annotation off, as it goes on in version 3"
+    world.put(msgspec.structs.replace(ours, version="4"))
+    world.delete(*world.pods.values())
+    wait(world, 2 * LONGEST_SECONDS)
+    assert sent(world, ends=True) == [forgets]
+    world.put(msgspec.structs.replace(ours, is_suspended=False, version="5"))
+    wait(world, 1)
+    assert [each.version for each in sent(world, ends=True)] == ["3", "5"]
+    world.put(msgspec.structs.replace(made, version="6"))
+    wait(world, 1)
+    world.put(msgspec.structs.replace(ours, version="7"))
+    wait(world, 1)
+    assert [each.version for each in sent(world, ends=True)] == ["3", "5", "7"], "ours once more"
+
+
 def test_a_job_that_its_user_has_suspended_stays_so():
     (made,), _ = train()
     world = nursery(rack(0), [msgspec.structs.replace(made, is_suspended=True)])
