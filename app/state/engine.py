@@ -230,6 +230,8 @@ class Engine(Ticking):
     def lead(self, is_leading: bool, now: float) -> list[Effect]:
         """Decide from now on where gangs go, or follow another Corral; at the start, decide."""
         self.succession.lead(is_leading=is_leading, now=now)
+        if is_leading and self.planner.is_ready:
+            self.room_plans.take_back(now)
         return self._effects()
 
     # -- the audit, and the end ----------------------------------------------------------------

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from app.state.gang.gangs import Gangs
 from app.state.plan.planner import Planner
+from app.state.report.notes import Notes
 from app.state.reserve.plans import Plans
 from app.state.reserve.reservations import Reservations
 
@@ -27,6 +28,7 @@ class Succession:
     planner: Planner
     plans: Plans
     reservations: Reservations
+    notes: Notes
 
     def begin(self, now: float) -> None:
         """Have every gang planned that waits, those first that cannot go elsewhere."""
@@ -40,12 +42,20 @@ class Succession:
             now,
         )
 
+    def _find_rooms(self) -> None:
+        """Read which places the Corral before this one has made for gangs by evictions."""
+        for gang in self.gangs.by_key.values():
+            if not gang.has_started:
+                for member in gang.members.values():
+                    self.notes.find_room(gang.key, member.pod)
+
     def lead(self, *, is_leading: bool, now: float) -> None:
         """Have all gangs planned from now on, or leave that to another Corral."""
         if is_leading == self.planner.leads:
             return
         self.planner.leads = is_leading
         if is_leading:
+            self._find_rooms()
             self.begin(now)
             return
         for key in list(self.gangs.planned):

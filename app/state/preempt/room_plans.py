@@ -239,6 +239,8 @@ class RoomPlans:
                 continue  # some of its pods may not have been sorted out yet
             del self.notes.found[key]
             self.notes.note_room(key, text, now)
+            if key in self.of:
+                continue  # it was kept before, by one that followed
             with confined(self.planner.on_fault, "room kept for gang {}", key):
                 gang = self.gangs.by_key.get(key)
                 waits = gang is not None and gang.phase is Phase.WAITING

@@ -60,7 +60,9 @@ class MembershipParts(HoldingParts):
         self.passes = Passes(
             self.gangs, self.planner, self.queue, self.plans, self.roll_calls, self.reports
         )
-        self.succession = Succession(self.gangs, self.planner, self.plans, self.reservations)
+        self.succession = Succession(
+            self.gangs, self.planner, self.plans, self.reservations, self.notes
+        )
         self.permit = Permit(
             self.settings,
             self.gangs,

@@ -368,6 +368,66 @@ def test_a_corral_that_starts_keeps_the_room_that_was_made_from_its_first_answer
     assert world.evicted == ["a0", "a1", "a2", "a3"]
 
 
+class Pair(Evicting):
+    """Another Corral follows, which has read everything before any place was noted."""
+
+    follower = None
+
+    def apply(self, event):
+        if self.follower is not None:
+            self.follower.apply(event, self.now)
+        return super().apply(event)
+
+    def tick(self, seconds=0.1):
+        effects = super().tick(seconds)
+        if self.follower is not None:
+            self.follower.tick(self.now)
+        return effects
+
+    def follow(self):
+        follower = self.built()
+        follower.lead(False, self.now)
+        for kind in ("Topology", "Job", "PodDisruptionBudget"):
+            follower.apply(Listed(kind, ()), self.now)
+        follower.apply(Listed("Node", tuple(self.engine.books.nodes.values())), self.now)
+        follower.apply(Listed("Pod", tuple(self.pods.values())), self.now)
+        self.follower = follower
+
+    def take_over(self):
+        """The other one leads from now on, and the first one is gone."""
+        self.engine, self.follower = self.follower, None
+        self._take(self.engine.lead(True, self.now))
+
+
+def followed_while_room_is_made():
+    world = Pair(two_racks(), [*gang("a", *N1), *gang("b", *N2)], silent=True)
+    world.follow()
+    world.silent = False
+    world.run(3.0)
+    assert len(world.ending) == 4
+    assert notes(world)
+    return world
+
+
+def test_a_corral_that_has_followed_keeps_the_room_that_was_made_from_its_first_answer_on():
+    world = followed_while_room_is_made()
+    world.take_over()
+    assert world.filter(pod("low")).without >= {f"n1{each}" for each in range(4)}
+    world.run(3.0)
+    world.let_go()
+    world.run(3.0)
+    assert len(placed(world)) == 4
+    assert len(world.evicted) == 4, "no others go"
+
+
+def test_it_takes_the_note_off_where_no_room_is_kept_any_more():
+    world = followed_while_room_is_made()
+    world.take_over()
+    world.delete(*[each for each in world.pods.values() if each.name.startswith("b")])
+    world.run(20.0)
+    assert notes(world) == []
+
+
 def test_where_some_were_not_evicted_yet_the_gang_asks_at_once_and_the_same_go():
     world = Evicting(two_racks(), [*gang("a", *N1), *gang("b", *N2)], is_slow=True)
     world.run(1.0)
