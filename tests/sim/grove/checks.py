@@ -190,8 +190,10 @@ class GroveChecks:
         unknown = [scope.level for scope in scopes if scope.level not in levels]
         planned = frozenset(gang.plan.nodes.items())
         if unknown:
-            # A lost pod's place is its replacement's, which has another uid.
+            # A lost pod's place is its replacement's, which has another uid; and where others of
+            # the gang run is in every domain that they are in.
             before = {node for _, node in life.planned.get(gang.key, frozenset())}
+            before |= {pod.node for pod in live if pod.node}
             require(
                 {node for _, node in planned} <= before,
                 f"G3: {gang.key} is planned on {sorted(planned)}, and no {unknown} is known",
