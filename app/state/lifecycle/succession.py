@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from app.state.gang.gangs import Gangs
 from app.state.plan.planner import Planner
 from app.state.report.notes import Notes
+from app.state.report.reports import Reports
 from app.state.reserve.plans import Plans
 from app.state.reserve.reservations import Reservations
 
@@ -29,6 +30,7 @@ class Succession:
     plans: Plans
     reservations: Reservations
     notes: Notes
+    reports: Reports
 
     def begin(self, now: float) -> None:
         """Have every gang planned that waits, those first that cannot go elsewhere."""
@@ -42,12 +44,15 @@ class Succession:
             now,
         )
 
-    def _find_rooms(self) -> None:
-        """Read which places the Corral before this one has made for gangs by evictions."""
+    def _take_up(self) -> None:
+        """Go on with what the Corral before this one may have begun, or not have come to."""
         for gang in self.gangs.by_key.values():
             if not gang.has_started:
                 for member in gang.members.values():
                     self.notes.find_room(gang.key, member.pod)
+            if gang.reporting.outside:
+                self.reports.forget_outside(gang)
+                self.gangs.owe_review(gang)
 
     def lead(self, *, is_leading: bool, now: float) -> None:
         """Have all gangs planned from now on, or leave that to another Corral."""
@@ -55,7 +60,7 @@ class Succession:
             return
         self.planner.leads = is_leading
         if is_leading:
-            self._find_rooms()
+            self._take_up()
             self.begin(now)
             return
         for key in list(self.gangs.planned):

@@ -212,6 +212,10 @@ class Reports:
                 if is_first and is_excess:
                     self._delete(gang, pod, sentence)
 
+    def forget_outside(self, gang: Gang) -> None:
+        """Have the next roll call report such pods again, and delete those in excess."""
+        gang.reporting.pods -= gang.reporting.outside.keys()
+
     def _delete(self, gang: Gang, pod: PodRecord, sentence: str) -> None:
         if self.settings.delete_excess_pods:
             self.outbox.add(Delete(gang.key, pod.namespace, pod.name, pod.uid, sentence))

@@ -6,11 +6,11 @@ import pytest
 
 from app.dialects import corral
 from app.kube.core.objects import PodRecord
-from app.state.effects import Ungate
+from app.state.effects import Delete, Ungate
 from app.state.filter_result import Pinned, Rejected
 from app.state.report import messages
 from tests.app.state.world import World, four_racks, members, racks, ungated
-from tests.records import pod
+from tests.records import RACK, group, pod
 
 TWO_RACKS = four_racks()[:8]  # n00 to n03, n10 to n13
 
@@ -133,3 +133,16 @@ def test_a_narrowed_gang_that_is_put_off_keeps_no_other_waiting():
     for _ in range(10):
         world.tick()
     assert planned(world, "gated") == {"n1"}
+
+
+def test_a_pod_too_many_that_came_while_it_followed_is_deleted_by_who_leads_next():
+    world = World(four_racks(), members("g", 2), delete_excess_pods=True)
+    lead(world, is_leading=False)
+    world.put(pod("third", annotations=group("g", 2, RACK), created="2026-02-01T00:00:00Z"))
+    for _ in range(30):
+        world.tick()
+    world.effects.clear()  # who follows deletes nothing
+    lead(world)
+    for _ in range(30):
+        world.tick()
+    assert [each.name for each in world.told(Delete)] == ["third"]
