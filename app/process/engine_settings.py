@@ -37,7 +37,11 @@ def engine_settings(settings: Settings, dialects: Dialects = DIALECTS) -> Engine
         raise SettingsError(f"scheduler_vocabularies: {error}") from error
     options = settings.model_dump(include=set(EngineOptions.model_fields))
     made = {"levels": levels, "hyper_nodes_from": hyper_nodes_from}
-    return EngineSettings(**options | made, packing=_packing(settings))
+    return EngineSettings(
+        **options | made,
+        scheduler_lives_on=bool(settings.own_lease),
+        packing=_packing(settings),
+    )
 
 
 def _packing(settings: Settings) -> TierPacking:

@@ -13,6 +13,8 @@ class EngineSettings(EngineOptions):
     """Plain values. `levels` are label keys: a preset's name has become its labels by now."""
 
     kinds: tuple[Kind, ...] = DIALECTS.kinds  # all must be listed before the first plan
+    # kube-scheduler goes on when another Corral leads; else it begins with the one beside it.
+    scheduler_lives_on: bool = False
     packing: TierPacking = TierPacking()  # as a file of Volcano's scheduler has it, if there is one
 
     def is_ours(self, pod: PodRecord) -> bool:

@@ -571,6 +571,11 @@ async def test_the_garbage_collector_of_the_process_is_as_before_when_all_has_st
     assert gc.get_freeze_count() == 0
 
 
+def test_kube_scheduler_lives_on_where_corral_has_a_lease_of_its_own():
+    assert engine_settings(Settings(own_lease="corral-system/corral")).scheduler_lives_on
+    assert not engine_settings(Settings()).scheduler_lives_on
+
+
 def test_a_preset_becomes_its_labels():
     levels = engine_settings(Settings(levels=("gke",))).levels
     assert levels[0] == "cloud.google.com/gce-topology-block"

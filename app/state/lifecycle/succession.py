@@ -13,18 +13,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
 from app.state.plan.planner import Planner
+from app.state.queueing import requeue
 from app.state.report.notes import Notes
 from app.state.report.reports import Reports
 from app.state.reserve.plans import Plans
 from app.state.reserve.reservations import Reservations
+from app.state.settings import EngineSettings
 
 
 @dataclass(frozen=True, slots=True)
 class Succession:
     """Makes a Corral one that leads, or one that follows."""
 
+    settings: EngineSettings
     gangs: Gangs
     planner: Planner
     plans: Plans
@@ -50,9 +54,18 @@ class Succession:
             if not gang.has_started:
                 for member in gang.members.values():
                     self.notes.find_room(gang.key, member.pod)
+            if self.settings.scheduler_lives_on:
+                self._take_for_rejected(gang)
             if gang.reporting.outside:
                 self.reports.forget_outside(gang)
                 self.gangs.owe_review(gang)
+
+    def _take_for_rejected(self, gang: Gang) -> None:
+        """Have pods woken, once they have a node, that the Corral before may have rejected."""
+        for uid, member in gang.members.items():
+            is_asked_about = member.is_live and not (member.pod.node or member.pod.gates)
+            if is_asked_about and uid not in gang.rejections.sentences:
+                requeue.reject(gang, uid, "")
 
     def lead(self, *, is_leading: bool, now: float) -> None:
         """Have all gangs planned from now on, or leave that to another Corral."""

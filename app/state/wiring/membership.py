@@ -61,7 +61,13 @@ class MembershipParts(HoldingParts):
             self.gangs, self.planner, self.queue, self.plans, self.roll_calls, self.reports
         )
         self.succession = Succession(
-            self.gangs, self.planner, self.plans, self.reservations, self.notes, self.reports
+            self.settings,
+            self.gangs,
+            self.planner,
+            self.plans,
+            self.reservations,
+            self.notes,
+            self.reports,
         )
         self.permit = Permit(
             self.settings,

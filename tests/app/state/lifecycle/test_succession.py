@@ -146,3 +146,23 @@ def test_a_pod_too_many_that_came_while_it_followed_is_deleted_by_who_leads_next
     for _ in range(30):
         world.tick()
     assert [each.name for each in world.told(Delete)] == ["third"]
+
+
+@pytest.mark.parametrize("lives_on", [True, False])
+def test_pods_that_the_corral_before_rejected_are_woken_where_kube_scheduler_lives_on(lives_on):
+    """One that begins with the Corral beside it tries every pod by itself."""
+    world = World(TWO_RACKS, scheduler_lives_on=lives_on)
+    lead(world, is_leading=False)
+    world.put(*members("bare", 4))
+    taken = [pod(f"t{number}", on=f"n0{number}") for number in range(4)]
+    world.put(*taken, *narrowed_to(world, "n0", *members("late", 4, gates=(corral.GATE,))))
+    world.tick()
+    lead(world)
+    for _ in range(10):
+        world.tick()
+    world.delete(*taken)
+    for _ in range(10):
+        world.tick()
+    assert len(world.held) == 8
+    names = [f"{name}{number}" for name in ("bare", "late") for number in range(4)]
+    assert sorted(set(world.woken)) == (names if lives_on else [])
