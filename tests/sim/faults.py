@@ -15,6 +15,7 @@ FLOOR_OF = {
     "F21 budget": 25,
     "F22 not whole": 25,
     "W given back": 10,
+    "W given back later": 10,
     "W suspended": 10,
     "W resumed": 10,
     "F22 crash suspended": 3,
