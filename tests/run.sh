@@ -32,7 +32,7 @@ operators | schedulers)
 esac
 logs=$(mktemp -d)
 simulator=
-trap '[ -z "$simulator" ] || kill -KILL -- "-$simulator" 2>/dev/null; rm -rf "$logs"' EXIT
+trap '[ -z "$simulator" ] || kill -s KILL -- "-$simulator" 2>/dev/null; rm -rf "$logs"' EXIT
 trap 'exit 130' INT TERM HUP
 failed=
 
@@ -118,12 +118,12 @@ elif [ -z "$(sh tests/controlplane/build.sh --missing)" ] || command -v go >/dev
     # Those that wait most of the time on three control planes, then those that measure on one.
     shared='e2e and not operators and not schedulers and not alone'
     run_pytest e2e -m "$shared" -n 3 --dist loadfile
-    kill -STOP -- "-$simulator" 2>/dev/null || true # the others have the machine to themselves
+    kill -s STOP -- "-$simulator" 2>/dev/null || true # the others have the machine to themselves
     try_again e2e "$shared"
     measuring='e2e and not operators and not schedulers and alone'
     run_pytest alone -m "$measuring"
     try_again alone "$measuring"
-    kill -CONT -- "-$simulator" 2>/dev/null || true
+    kill -s CONT -- "-$simulator" 2>/dev/null || true
     say simulator
     wait "$simulator" || failed="$failed, simulator"
     simulator=
