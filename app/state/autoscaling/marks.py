@@ -297,7 +297,11 @@ class Marks:
         for known in (sent, shown):
             for uid in known.keys() - gang.members.keys():
                 del known[uid]
-        gang.need.marked &= gang.members.keys()
+        gang.need.marked = {
+            uid
+            for uid in gang.need.marked
+            if (member := gang.members.get(uid)) is not None and member.pod.is_marked
+        }
         waiting = {each.pod.uid for each in gang.unplanned()}
         for uid, member in gang.members.items():
             if most <= 0:

@@ -11,7 +11,7 @@ from app.explain.changes import Changes
 from app.explain.gangs import view
 from app.kube.watch.events import Listed
 from app.state.autoscaling import marks
-from app.state.effects import AskNodes, EmitEvent, Mark
+from app.state.effects import AskNodes, EmitEvent, Mark, Ungate
 from app.state.engine import Engine
 from app.state.plan.verdict import NoPlan
 from app.state.settings import EngineSettings
@@ -198,6 +198,17 @@ def test_the_next_to_lead_takes_marks_back_of_a_gang_that_gathers_since_it_follo
     world.inputs.lead(is_leading=True, now=world.now)
     world.wait(marks.UNSEEN_SECONDS + 1)
     assert world.marked == []
+
+
+def test_a_mark_that_goes_with_another_change_of_the_pod_is_forgotten():
+    marked = [msgspec.structs.replace(each, is_marked=True) for each in gated("g", 4)]
+    world = Marking(four_racks(), marked)
+    world.patch(world.told(Ungate))
+    assert world.gang("g").need.marked
+    running = [msgspec.structs.replace(each, is_marked=False) for each in world.pods.values()]
+    world.put(*(msgspec.structs.replace(each, node=world.held[each.uid]) for each in running))
+    world.wait(2)
+    assert world.gang("g").need.marked == set()
 
 
 def test_a_strangers_mark_on_a_gang_that_gathers_is_taken_back_once_each_time():
