@@ -193,7 +193,7 @@ class GivingBack:
         """Why they are not given back, "" if they are."""
         if not self._is_first(gang, narrowed):
             return messages.GIVEN_BACK_ONCE
-        if any(member.pod.owner is None for member in narrowed):
+        if any(member.pod.owner is None for member in going or narrowed):
             return messages.NOT_MADE_AGAIN
         if not going:
             is_born = any(map(_is_born, narrowed))
@@ -210,9 +210,9 @@ class GivingBack:
     def _place_elsewhere(self, gang: Gang, going: Iterable[Member]) -> Plan | None:
         """A place for the gang on any nodes, if it has none on those that it is narrowed to."""
         self.planner.refresh()
-        all_go, uids = gang.suspension is not None, {each.pod.uid for each in going}
+        uids = {each.pod.uid for each in going}
         free = (
-            replace(each, allowed=None, narrowed_by=()) if all_go or each.pod.uid in uids else each
+            replace(each, allowed=None, narrowed_by=()) if each.pod.uid in uids else each
             for each in gang.unplanned()
         )
         found = self.planner.plan(gang, None, tuple(free))
