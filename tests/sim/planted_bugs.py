@@ -814,7 +814,9 @@ PLANTED = (
     Planted(
         "app.state.born.giving_back.GivingBack._why_kept",
         Change(
-            "condition", "any(member.pod.owner is None for member in narrowed)", becomes="False"
+            "condition",
+            "any(member.pod.owner is None for member in going or narrowed)",
+            becomes="False",
         ),
         "pods are given back that no controller makes again",
         test="tests/app/state/born/test_giving_back.py::"
@@ -985,7 +987,7 @@ PLANTED = (
     Planted(
         "app.state.born.suspended.Suspended.review",
         Change(
-            "condition",
+            "expression",
             "self._has_pods(uid) and now < since + LONGEST_SECONDS",
             becomes="self._has_pods(uid)",
         ),

@@ -52,13 +52,8 @@ class Suspended:
         for uid, suspension in shown.items():
             since = self._since.setdefault(uid, now)
             if not self.objects.is_suspended(uid):
-                if uid not in self._others:
-                    self._others.add(uid)
-                    self._sent_at.pop(uid, None)
-            elif uid in self._others:
-                self._sent_at.pop(uid, None)
-                continue
-            elif self._has_pods(uid) and now < since + LONGEST_SECONDS:
+                self._others.add(uid)  # what is sent takes the annotation off
+            elif uid in self._others or (self._has_pods(uid) and now < since + LONGEST_SECONDS):
                 continue
             if now >= self._sent_at.get(uid, now - AGAIN_SECONDS) + AGAIN_SECONDS:
                 self._sent_at[uid] = now
