@@ -97,10 +97,16 @@ class Evicting(Operated):
         self.settings = EngineSettings(**{**self.settings.model_dump(), **settings})
         nodes = tuple(self.engine.books.nodes.values())
         self.engine = self.built()
-        for kind in ("Topology", "Job", "PodDisruptionBudget"):
-            self.apply(Listed(kind, ()))
-        self.apply(Listed("Node", nodes))
+        for each in self.lists(nodes):
+            self.apply(each)
         self.read_again()
+
+    @staticmethod
+    def lists(nodes):
+        """What another Corral reads of the cluster before its pods."""
+        for kind in ("Topology", "Job", "PodDisruptionBudget"):
+            yield Listed(kind, ())
+        yield Listed("Node", nodes)
 
     def let_go(self, *only):
         """Pods that end are gone; all of them, or those of these names."""
@@ -387,9 +393,8 @@ class Pair(Evicting):
     def follow(self):
         follower = self.built()
         follower.lead(False, self.now)
-        for kind in ("Topology", "Job", "PodDisruptionBudget"):
-            follower.apply(Listed(kind, ()), self.now)
-        follower.apply(Listed("Node", tuple(self.engine.books.nodes.values())), self.now)
+        for each in self.lists(tuple(self.engine.books.nodes.values())):
+            follower.apply(each, self.now)
         follower.apply(Listed("Pod", tuple(self.pods.values())), self.now)
         self.follower = follower
 
