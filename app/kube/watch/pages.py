@@ -4,7 +4,7 @@
          ▲                                     │
          └── few bytes: twice as many next ◀───┘
 
-A tenant may have objects of 1.5 MiB, and ten as JSON: nobody else's list fails or waits for that.
+A tenant may have objects of 1.5 MiB, and ten as JSON: no list fails for that.
 """
 
 from __future__ import annotations
