@@ -168,7 +168,12 @@ def _wired(settings: Settings, metrics: Metrics, engine: Engine, outside: Outsid
     limits, simulators = _limits(settings), engine.hypothetical
     # A neighbour asks only while it leads; from elsewhere a Corral may be asked that does not.
     whose = who_leads(lease) if settings.own_lease else None
-    taking_over = _taking_over(outside.transport, engine, driver, lease)
+    pods = next(each for each in reflectors if each.kind == "Pod")
+
+    def lead(is_leading: bool) -> None:
+        driver.lead(is_leading=is_leading)
+
+    taking_over = _taking_over(outside.transport, engine, lead, lease, pods)
     asked = (lambda: None) if taking_over is None else taking_over.asked
     port = Port(inputs, keep, feed, desk, metrics, limits, labels.keeps, simulators, whose, asked)
     stream = _stream(settings, metrics, engine, lease)
@@ -225,14 +230,16 @@ def _driver(
 
 
 def _taking_over(
-    transport: Transport, engine: Engine, driver: Driver, lease: NeighbourLease | None
+    transport: Transport,
+    engine: Engine,
+    lead: Callable[[bool], None],
+    lease: NeighbourLease | None,
+    pods: Reflector,
 ) -> TakingOver | None:
     """What has the engine lead, or follow, as the Lease says; without one it leads always."""
     if lease is None:
         return None
-    return TakingOver(
-        lease, transport, engine, lambda is_leading: driver.lead(is_leading=is_leading)
-    )
+    return TakingOver(lease, transport, engine, lead, lambda: pods.version)
 
 
 def _desk(settings: Settings, metrics: Metrics, inputs: Inputs, feed: Feed) -> BindDesk:

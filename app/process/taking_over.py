@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import msgspec
@@ -26,6 +27,7 @@ from app.kube.core.turns import turn
 from app.kube.decoding import wire
 from app.kube.leading.lease import NeighbourLease
 from app.kube.watch.pages import Pages, Reads
+from app.kube.watch.versions import is_before
 from app.settings import is_named
 from app.state.engine import Engine
 
@@ -40,6 +42,7 @@ LOOK_SECONDS = 0.02  # between two looks
 
 class _Metadata(wire.Wire):
     uid: str = ""
+    resource_version: str = ""
 
 
 class _Spec(wire.Wire):
@@ -59,14 +62,23 @@ class _Pod(wire.Wire):
     status: _Status = msgspec.field(default_factory=_Status)
 
 
-Pods = dict[str, tuple[str, ...] | None]
-"""The gates of each pod of ours that has no node, by uid; None: it has one by now, or is gone."""
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """A pod of ours without a node, as the API server has it."""
+
+    gates: tuple[str, ...]
+    version: str
+
+
+Pods = dict[str, _Listed | None]
+"""By uid; None: one that we hold for a pod without a node, and that has one by now, or is gone."""
 
 
 class TakingOver:
     """Tells the engine whether it leads: not before its watch has caught up with the API server.
 
-    engine: read only. Units: `clock` in seconds, monotonic.
+    engine: read only. `watched`: the version that the watch of pods has come to, "" while it
+    lists. Units: `clock` in seconds, monotonic.
     """
 
     def __init__(
@@ -75,11 +87,13 @@ class TakingOver:
         server: Reads,
         engine: Engine,
         lead: Callable[[bool], None],
+        watched: Callable[[], str],
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._lease, self._engine, self._lead = lease, engine, lead
+        self._watched = watched
         self._pages = Pages(server, seconds=LIST_SECONDS)
         self._clock, self._sleep = clock, sleep
         self._leads = False
@@ -132,7 +146,7 @@ class TakingOver:
         while not self._engine.is_synced and self._lease.names_us:
             await self._sleep(LOOK_SECONDS)
         await self._sleep(self._lease.overlap_seconds)
-        left_out = set[str]()  # by the watch, for all of a round: what is too long for it
+        left_out = set[str]()  # by a watch of which nobody can say how far it has come
         missing: Pods | None = None
         for _ in range(MOST_LISTS):
             until = self._clock() + SHOWN_SECONDS
@@ -147,8 +161,7 @@ class TakingOver:
                 await self._sleep(LOOK_SECONDS)
             else:
                 return False
-            waiting = self._engine.arrivals.uids
-            left_out.update(uid for uid in missing or () if uid not in waiting)
+            left_out.update(uid for uid, pod in (missing or {}).items() if self._may_lack(pod, uid))
         lacking = len(missing or ())
         log.warning("leading, though the watch shows less than the API server", pods=lacking)
         return True
@@ -156,22 +169,35 @@ class TakingOver:
     def _not_shown(self, pods: Pods, left_out: Collection[str]) -> Pods:
         """Those of which the watch shows less, without some."""
         return {
-            uid: gates
-            for uid, gates in pods.items()
-            if uid not in left_out and not self._shows(uid, gates)
+            uid: pod
+            for uid, pod in pods.items()
+            if uid not in left_out and not self._shows(uid, pod)
         }
 
-    def _shows(self, uid: str, gates: tuple[str, ...] | None) -> bool:
-        """Whether the watch shows as much of a pod, or more."""
+    def _shows(self, uid: str, pod: _Listed | None) -> bool:
+        """Whether the watch shows as much of a pod, or more, or has left it out."""
         engine = self._engine
         waiting, gang = engine.arrivals.of(uid), engine.gangs.of_pod(uid)
-        if gates is None:
+        if pod is None:
             return waiting is None
         if waiting is None:
-            return uid in engine.books.bound
+            return uid in engine.books.bound or self._is_behind_us(pod) is True
         if gang is None:
-            return bool(gates) or not waiting.is_gated
-        return set(gates).issuperset(gang.members[uid].pod.gates)
+            return bool(pod.gates) or not waiting.is_gated
+        return set(pod.gates).issuperset(gang.members[uid].pod.gates)
+
+    def _is_behind_us(self, pod: _Listed) -> bool | None:
+        """Whether the watch has come to this pod's version; None: nobody can say."""
+        watched = self._watched()
+        if not watched:
+            return False
+        is_awaited = is_before(watched, pod.version)
+        return None if is_awaited is None else not is_awaited
+
+    def _may_lack(self, pod: _Listed | None, uid: str) -> bool:
+        """Whether the watch may have left out a pod that it has not shown for all of a round."""
+        is_shown = self._engine.arrivals.of(uid) is not None
+        return pod is not None and not is_shown and self._is_behind_us(pod) is None
 
     async def _listed(self) -> Pods | None:
         """What the API server has of them now; None: that could not be read."""
@@ -194,5 +220,5 @@ class TakingOver:
                 continue  # the watch leaves it out too, and says so
             is_ours = is_named(pod.spec.scheduler_name, self._engine.settings.scheduler_name)
             if is_ours and pod.status.phase not in ("Succeeded", "Failed"):
-                gates = pod.spec.scheduling_gates or ()
-                found[pod.metadata.uid] = tuple(each.name or "" for each in gates)
+                gates = tuple(each.name or "" for each in pod.spec.scheduling_gates or ())
+                found[pod.metadata.uid] = _Listed(gates, pod.metadata.resource_version)

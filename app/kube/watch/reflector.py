@@ -47,6 +47,7 @@ from app.kube.decoding.decode import decode_version
 from app.kube.watch.events import Applied, Deleted, Event, Kind, Listed
 from app.kube.watch.pages import PAGE_OBJECTS, PAGE_SECONDS, Pages, Reads
 from app.kube.watch.resource import Resource
+from app.kube.watch.versions import is_before
 
 EVENTS_PER_TURN = 32  # buffered lines never suspend; others need the loop within 1 ms
 BYTES_PER_TURN = 2**17  # about 32 pods; a larger object is a turn of its own
@@ -134,6 +135,11 @@ class Reflector:
     def kind(self) -> Kind:
         """The kind it mirrors."""
         return self._resource.kind
+
+    @property
+    def version(self) -> str:
+        """Of the newest object that has been delivered or left out; "" while it has to list."""
+        return self._version
 
     @property
     def seconds_since_last_byte(self) -> float:
@@ -258,13 +264,14 @@ class Reflector:
                 if self._turn.is_over(len(line)):
                     await asyncio.sleep(0)
 
-    def _take(self, told: Applied | Deleted | DecodeError | wire.WatchLine) -> None:
+    def _take(self, told: Applied | Deleted | _LeftOut | wire.WatchLine) -> None:
         """Follow one line that was read, or raise what makes us list again."""
         if isinstance(told, Applied | Deleted):
             self._version = told.record.version or self._version
             self._sink(told)
-        elif isinstance(told, DecodeError):
-            self._on_problem(self.kind, told)
+        elif isinstance(told, _LeftOut):
+            self._version = told.version or self._version
+            self._on_problem(self.kind, told.problem)
         elif told.type == "BOOKMARK":
             self._move_to(decode_version(told.object))
         elif told.type == "ERROR":
@@ -273,8 +280,8 @@ class Reflector:
         else:
             raise DecodeError(f"watch of {self._served.path}: event type {told.type[:64]!r}")
 
-    def _read(self, line: bytes) -> Applied | Deleted | DecodeError | wire.WatchLine:
-        """One line as an event; an error for an object that cannot be read; else the line.
+    def _read(self, line: bytes) -> Applied | Deleted | _LeftOut | wire.WatchLine:
+        """One line as an event; what is left out for an object that cannot be read; else the line.
 
         Raises: DecodeError for what is no line of a watch.
         """
@@ -290,7 +297,7 @@ class Reflector:
         try:
             return _EVENTS[told.type](self._served.decode(told.object))
         except DecodeError as error:
-            return error
+            return _LeftOut(error, _version_of(told.object))
 
     def _read_at_once(self, line: bytes) -> Applied | Deleted | None:
         """A line that is written as the API server does, without reading it twice."""
@@ -305,7 +312,7 @@ class Reflector:
 
     def _move_to(self, version: str) -> None:
         seen = self._version
-        if _is_before(version, seen):
+        if is_before(version, seen):
             # Its store was restored from a backup: it would stay silent until it caught up.
             raise Gone(410, "Expired", f"bookmark {version} is behind {seen}, already seen")
         self._version = version or seen
@@ -316,6 +323,14 @@ class Reflector:
             self._is_absent = True
             self._sink(Listed(self.kind, ()))
             self.is_synced = True
+
+
+@dataclass(frozen=True, slots=True)
+class _LeftOut:
+    """An object that could not be read; `version`: "" if that could not be read either."""
+
+    problem: DecodeError
+    version: str
 
 
 @dataclass(slots=True)
@@ -340,12 +355,10 @@ def _may_resume(error: ApiError) -> bool:
     return isinstance(error, Unreachable | TooManyRequests) or error.status == 503
 
 
-def _is_before(version: str, seen: str) -> bool:
-    # Compared only where both are numbers as etcd counts them; else nothing can be said.
-    both = (version, seen)
-    if not all(text.isascii() and text.isdecimal() and len(text) < 20 for text in both):
-        return False
-    return int(version) < int(seen)
+def _version_of(raw: msgspec.Raw) -> str:
+    with suppress(DecodeError):
+        return decode_version(raw)
+    return ""
 
 
 def _error_in(raw: msgspec.Raw) -> ApiError:

@@ -46,12 +46,18 @@ class Server:
         self.fails = 0
         self.asked: list[dict[str, str]] = []
 
-    def has(self, *records: Any, gates: tuple[str, ...] | None = None, **spec: object) -> None:
+    def has(
+        self,
+        *records: Any,
+        gates: tuple[str, ...] | None = None,
+        version: str = "opaque",
+        **spec: object,
+    ) -> None:
         """These pods, without a node; `gates`: not their own."""
         for each in records:
             names = each.gates if gates is None else gates
             self.pods[each.uid] = {
-                "metadata": {"uid": each.uid, "name": each.name},
+                "metadata": {"uid": each.uid, "name": each.name, "resourceVersion": version},
                 "spec": {
                     "schedulerName": each.scheduler,
                     "schedulingGates": [{"name": name} for name in names],
@@ -84,12 +90,14 @@ class Succession:
         self.world = World(four_racks(), pods, scheduler_name="corral")
         self.lease, self.server = Lease(), Server()
         self.told: list[bool] = []
+        self.watched = "opaque"
         self.now = 0.0
         self.part = TakingOver(
             self.lease,  # type: ignore[arg-type]
             self.server,
             self.world.engine,
             self.told.append,
+            lambda: self.watched,
             clock=lambda: self.now,
             sleep=self.sleep,
         )
@@ -188,6 +196,34 @@ async def test_a_pod_that_the_watch_never_shows_puts_it_off_for_one_list():
         await until(lambda: its.told == [False, True])
         assert len(its.server.asked) == 2
         assert SHOWN_SECONDS <= its.now < 1.1 * SHOWN_SECONDS
+
+
+async def test_a_watch_that_has_come_past_a_pod_has_left_it_out():
+    async with running(*GATED) as its:
+        its.watched = "1000"
+        its.server.has(*GATED, pod("endless"), version="1000")
+        its.lease.is_read(names_us=True)
+        await until(lambda: its.told == [False, True])
+        assert its.now < SHOWN_SECONDS
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        pytest.param("999", id="that_is_late"),
+        pytest.param("", id="that_lists"),
+    ],
+)
+async def test_a_pod_is_awaited_from_a_watch(behind):
+    async with running(*GATED) as its:
+        its.watched = behind
+        its.server.has(*GATED, *members("born", 1), version="1000")
+        its.lease.is_read(names_us=True)
+        await until(lambda: its.now > 3.0 * SHOWN_SECONDS)
+        assert its.told == [False]
+        its.world.put(*members("born", 1))
+        its.watched = "1000"
+        await until(lambda: its.told == [False, True])
 
 
 async def test_a_pod_that_was_created_meanwhile_is_awaited():

@@ -877,6 +877,17 @@ async def test_an_object_that_cannot_be_read_is_told_once_and_the_watch_goes_on(
     assert ["$.metadata.name" in str(problem) for problem in heard.problems] == [True]
 
 
+async def test_a_watch_has_come_past_what_it_left_out(server, transport):
+    heard = Heard()
+    metadata = {"name": "a", "resourceVersion": "13"}
+    unread = as_go_writes("ADDED", {"metadata": metadata, "status": {"allocatable": 7}})
+    server.script = [page([], "10"), server.watch([unread], then="hold")]
+    async with reflecting(transport, heard) as reflector:
+        assert reflector.version == ""
+        await heard.wait_until(lambda: bool(heard.problems))
+        assert reflector.version == "13"
+
+
 class Pages:
     """A list of nodes of these sizes, in pages; what is asked for in vain is noted as refused."""
 
