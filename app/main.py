@@ -172,6 +172,8 @@ def _wired(settings: Settings, metrics: Metrics, engine: Engine, outside: Outsid
 
     def lead(is_leading: bool) -> None:
         driver.lead(is_leading=is_leading)
+        if is_leading:
+            writers.lead()
 
     taking_over = _taking_over(outside.transport, engine, lead, lease, pods)
     asked = (lambda: None) if taking_over is None else taking_over.asked

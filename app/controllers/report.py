@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import OrderedDict, deque
+from collections.abc import AsyncGenerator, Callable
 from datetime import UTC, datetime
 from random import Random
 from typing import Protocol
@@ -36,6 +36,8 @@ MOST_QUEUED = 1_024
 EVENT_SECONDS = 5.0  # one write
 RETRY_SECONDS = 1.0  # pause after a try that failed, doubled each time
 MOST_TRIES = 3  # of one event; then the engine decides whether it is still true
+UNSAID_SECONDS = 60.0  # for who ended without saying so: until another has its Lease, and more
+MOST_UNSAID = 1_024  # the latest that were left to another Corral
 
 Said = tuple[ObjectRef, str, str]
 
@@ -147,6 +149,35 @@ class ReportController:
         self._said.move_to_end(said)
         if len(self._said) > self._most_remembered:
             self._said.popitem(last=False)
+
+
+class Unsaid:
+    """Reports that were left to another Corral, which may have ended before it wrote them."""
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._left: deque[tuple[float, EmitEvent]] = deque(maxlen=MOST_UNSAID)
+        self._is_ours = asyncio.Event()
+
+    def leave(self, report: EmitEvent) -> None:
+        """Leave one to the Corral that leads now."""
+        self._left.append((self._clock(), report))
+
+    def lead(self) -> None:
+        """Have those of the last `UNSAID_SECONDS` said by ourselves."""
+        self._is_ours.set()
+
+    async def ours(self) -> AsyncGenerator[EmitEvent, None]:
+        """Those that are ours to say, from now on; the loop is left to others between two."""
+        while True:
+            await self._is_ours.wait()
+            self._is_ours.clear()
+            since = self._clock() - UNSAID_SECONDS
+            while self._left:
+                at, report = self._left.popleft()
+                if at >= since:
+                    yield report
+                    await asyncio.sleep(0)
 
 
 def _said(report: EmitEvent) -> Said:

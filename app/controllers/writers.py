@@ -10,9 +10,9 @@ Effects ─▶ Dispatcher ─┬─ Bind ─────────────
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -28,7 +28,7 @@ from app.controllers.prerequisites import PrerequisiteController
 from app.controllers.protect import ProtectController
 from app.controllers.provisioning import ProvisioningController
 from app.controllers.questions import Question, places, rooms
-from app.controllers.report import ReportController
+from app.controllers.report import ReportController, Unsaid
 from app.controllers.status import StatusController
 from app.dialects.spec import GangKey
 from app.dialects.written import Prerequisite
@@ -149,9 +149,10 @@ class Writers:
         self._reports = ReportController(
             client,
             lambda outcome: metrics.reports[outcome].inc(),
-            lambda report: receivers.write_lost(report.gang, report.reason, report.about.uid),
+            self._report_lost,
             per_minute=settings.report_per_minute,
         )
+        self._unsaid = Unsaid()
         self._statuses = StatusController(
             client,
             lambda outcome: metrics.statuses[outcome].inc(),
@@ -171,7 +172,7 @@ class Writers:
             remove=self._if_leading(self._evicts.take),
             bind=self._binds.take,
             refuse=receivers.refuse,
-            report=self._if_leading(self._report),
+            report=self._report,
             status=self._if_leading(self._statuses.take),
             read_again=receivers.read_again,
             seek_room=self._if_leading(self._rooms.take),
@@ -182,6 +183,10 @@ class Writers:
     def feed(self, effects: Iterable[Effect]) -> None:
         """Have effects carried out."""
         self._dispatcher.feed(effects)
+
+    def lead(self) -> None:
+        """Say what the Corral that led before may not have come to say."""
+        self._unsaid.lead()
 
     def works(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
         """Everything that runs until it is cancelled."""
@@ -196,6 +201,7 @@ class Writers:
             ("wake", self._wakes.run()),
             ("annotate", self._notes.run()),
             ("report", self._reports.run()),
+            ("unsaid", self._say_unsaid()),
             ("status", self._statuses.run()),
             ("room", self._rooms.run()),
             ("place", self._places.run()),
@@ -219,7 +225,7 @@ class Writers:
         After `bind_seconds` at the latest. The Corral that leads next reads which pods have been
         narrowed, and has to find them all.
         """
-        with contextlib.suppress(TimeoutError):
+        with suppress(TimeoutError):
             async with asyncio.timeout(self._bind_seconds):
                 await self._ungates.stop()
                 await self._binds.wait_idle()
@@ -242,9 +248,20 @@ class Writers:
             self._ungates.refuse(ungate, NotLeading().message)
 
     def _report(self, report: EmitEvent) -> None:
+        if not self._is_leading():
+            self._unsaid.leave(report)
+            return
         if report.reason == TURNED_AWAY:
             self._metrics.rejected_pods.inc()
         self._reports.take(report)
+
+    def _report_lost(self, report: EmitEvent) -> None:
+        self._receivers.write_lost(report.gang, report.reason, report.about.uid)
+
+    async def _say_unsaid(self) -> None:
+        async with aclosing(self._unsaid.ours()) as reports:
+            async for report in reports:
+                self._report_lost(report)  # as if it were: it is said again where it is still true
 
     def _bind_finished(self, bind: Bind, outcome: BindOutcome, seconds: float) -> None:
         self._metrics.binds[_how_bound(outcome)].inc()

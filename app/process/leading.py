@@ -77,6 +77,7 @@ def who_leads(lease: NeighbourLease | None) -> Callable[[], str]:
 def is_leading(lease: NeighbourLease | None) -> Callable[[], bool]:
     """Whether effects are taken: by what was read last, for each write looks again before it goes.
 
-    What is not taken is not said again, so nothing may be dropped for a moment's doubt.
+    Of what is not taken only the last reports are said again, so nothing may be dropped for a
+    moment's doubt.
     """
     return lambda: lease is None or lease.names_us

@@ -608,6 +608,9 @@ def test_levels_that_cannot_be_meant_are_named(levels):
         engine_settings(Settings(levels=levels))
 
 
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+
+
 async def have_lease(plane: Plane, holder: str) -> None:
     """Have the neighbour's Lease held by this pod, and Corral read it."""
     lease = {
@@ -616,8 +619,9 @@ async def have_lease(plane: Plane, holder: str) -> None:
         "metadata": {"name": "lock", "namespace": "default"},
         "spec": {"holderIdentity": holder},
     }
-    path = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
-    assert (await plane.api.post(path, json=lease)).status_code == 201
+    if (await plane.api.get(f"{LEASES}/lock")).status_code == 200:
+        assert (await plane.api.delete(f"{LEASES}/lock")).status_code == 200
+    assert (await plane.api.post(LEASES, json=lease)).status_code == 201
     assert plane.corral.lease is not None
     await plane.corral.lease.read()
     if plane.corral.lease.names_us:
@@ -675,6 +679,26 @@ async def test_of_two_corrals_with_a_lease_of_their_own_the_one_that_holds_it_ac
         assert again.keys() == on.keys()
         bound = [(await plane.pod(name))["spec"]["nodeName"] for name in ("train-0", "train-1")]
         assert len({node.rpartition("-")[0] for node in bound}) == 1
+
+
+@pytest.mark.slow
+async def test_what_became_true_while_another_one_led_is_said_if_that_has_ended(tmp_path):
+    knobs = {"neighbour_lease": "default/lock", "pod_name": "corral-a", "gather_seconds": 0.2}
+    async with running(tmp_path, **knobs) as plane:
+        await have_lease(plane, "corral-b_1")
+        await plane.create(member(0))
+        gangs = plane.corral.engine.gangs.by_key
+        await until(lambda: any(gang.reporting.problem for gang in gangs.values()))
+
+        async def said() -> list[str]:
+            events = (await plane.api.get("/api/v1/namespaces/default/events")).json()["items"]
+            return [each["reason"] for each in events]
+
+        assert await said() == []
+        await have_lease(plane, "corral-a_1")
+        sample = plane.corral.metrics.registry.get_sample_value
+        await until(lambda: sample("corral_reports_total", {"outcome": "written"}))
+        assert await said() == ["GangIncomplete"]
 
 
 @pytest.mark.slow

@@ -8,7 +8,14 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from app.controllers.report import MOST_QUEUED, MOST_TRIES, ReportController
+from app.controllers.report import (
+    MOST_QUEUED,
+    MOST_TRIES,
+    MOST_UNSAID,
+    UNSAID_SECONDS,
+    ReportController,
+    Unsaid,
+)
 from app.dialects.spec import GangKey
 from app.errors import ApiError, Forbidden, TooManyRequests, Unreachable
 from app.state.effects import EmitEvent, ObjectRef
@@ -219,3 +226,20 @@ async def test_one_tenants_2500_gangs_are_not_reported_before_anothers_first():
     # The one that another namespace was given room for had been taken before.
     assert len(lost) == outcomes.count("dropped") == 2501 - MOST_QUEUED
     assert {each.gang for each in lost} == {GANG}
+
+
+async def test_reports_left_long_ago_were_said_and_only_so_many_are_remembered():
+    now = 0.0
+    unsaid = Unsaid(clock=lambda: now)
+    reports = [report(f"{number}") for number in range(MOST_UNSAID + 2)]
+    unsaid.leave(reports[0])
+    now = UNSAID_SECONDS + 1.0
+    for each in reports[1:5]:
+        unsaid.leave(each)
+    unsaid.lead()
+    ours = unsaid.ours()
+    assert [await anext(ours) for _ in range(4)] == reports[1:5]
+    for each in reports:
+        unsaid.leave(each)
+    assert await anext(ours) == reports[2]
+    await ours.aclose()

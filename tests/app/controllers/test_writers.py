@@ -187,6 +187,21 @@ async def test_the_others_write_nothing_but_bindings_and_hear_that_the_gate_is_s
     assert not outcome.is_forbidden
 
 
+async def test_who_comes_to_lead_hears_which_reports_were_left_to_the_one_before():
+    """The engine says those again that are still true."""
+    client = Calls()
+    async with running(client, is_leading=False) as world:
+        world.writers.feed(FOR_THE_LEADER)
+        await asyncio.sleep(0.05)
+        assert world.told == []
+        world.writers.lead()
+        await until(lambda: len(world.told) == 2)
+        world.writers.lead()
+        await asyncio.sleep(0.05)
+    assert world.told == [(GANG, "PodNotInGang", "u1"), (GANG, "GangPlaced", "u1")]
+    assert client.made == []
+
+
 class Place:
     """A question for a place."""
 
