@@ -88,6 +88,7 @@ class RollCalls:
         """Sort the members out again, drop what of the plan no longer stands, move the phase."""
         self.gangs.end_review(gang.key)
         if gang.birth is not None and not gang.members and _awaits_its_first(gang):
+            self.forget_founder(gang)
             return
         if self.planner.is_ready:
             gang.reviewed_at = now
@@ -142,7 +143,7 @@ class RollCalls:
         gang.membership = membership_status(members, spec_of, gang.succeeded.gone)
 
     def forget_founder(self, gang: Gang) -> None:
-        """Note that the pod is not there by which a gang was sorted out: it is being created."""
+        """Note that the pod is not there by which a gang was sorted out: it is to come, if ever."""
         gang.membership = replace(gang.membership, joining=(), unbound=())
 
     def _await_binding(self, gang: Gang, now: float) -> None:

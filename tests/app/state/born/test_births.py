@@ -161,6 +161,18 @@ def test_a_pod_that_the_watch_never_shows_has_its_place_for_a_moment():
     assert set(world.held) >= {first.uid}
 
 
+def test_a_gang_whose_only_pod_the_watch_never_shows_awaits_its_first_again():
+    jobs, pods = train(2)
+    world = nursery(rack(0, 2), jobs, born_seconds=60.0)
+    only, _ = (world.created(each) for each in pods)
+    assert isinstance(world.filter(only), Pinned)
+    for _ in range(6):
+        world.tick(1.0)
+    (gang,) = world.engine.gangs.by_key.values()
+    assert (len(gang.members), len(world.held)) == (0, 2)
+    assert world.engine.differences() == []
+
+
 def test_a_pod_that_the_watch_has_not_shown_is_not_believed_in_where_no_place_is_held_for_it():
     jobs, pods = train(2)
     world = nursery(rack(0), jobs)
