@@ -31,19 +31,17 @@ from app.state.effects import Bind, RejectBind, UngateFailed
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
 from app.state.lifecycle.roll_call import RollCalls
-from app.state.plan.verdict import CLAIMS_NOT_COUNTED
 from app.state.queueing import ungating
 from app.state.queueing.outbox import Outbox
 from app.state.queueing.requeue import Requeues
 from app.state.report import messages
 from app.state.reserve import binding
-from app.state.reserve.plans import Plans
+from app.state.reserve.plans import Plans, why_stuck
 from app.state.reserve.reservations import Reservations
 from app.state.settings import EngineSettings
 
 OVERTAKEN_SECONDS = 10.0  # kube-scheduler's longest back-off: no pod waits longer to be tried
 STUCK_LOSSES = 3  # losses that a plan without a start counts for
-AWAIT_SECONDS = 300.0  # kube-scheduler itself tries every pod that often, whatever happens
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,12 +166,9 @@ class Permit:
         example. Those that /filter rejected itself are requeued.
         """
         awaited = _never_filtered(gang)
-        why = "kube-scheduler did not bring every member in time"
-        if gang.has_claims:
-            why = f"{why}; {CLAIMS_NOT_COUNTED}"
-        self.plans.lose(gang, why, now, losses=STUCK_LOSSES)
+        self.plans.lose(gang, why_stuck(gang), now, losses=STUCK_LOSSES)
         if awaited:
-            self.plans.wait_for(gang, awaited, now + AWAIT_SECONDS)
+            self.plans.wait_for(gang, awaited, now)
             self.requeues.requeue_rejected(gang, awaited)
 
     def _push(self, gang: Gang, now: float) -> None:

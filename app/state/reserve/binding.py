@@ -86,9 +86,9 @@ def forget(gang: Gang, uid: str) -> None:
         some.discard(uid)
 
 
-def wait_for(gang: Gang, uids: set[str]) -> None:
-    """Note which members must come to /filter before the gang is planned again."""
-    gang.binding.awaited = uids
+def wait_for(gang: Gang, uids: set[str], until: float) -> None:
+    """Note which members must come to /filter before the gang is planned again, or until when."""
+    gang.binding.awaited, gang.binding.awaited_until = uids, until
 
 
 def stop_waiting_for(gang: Gang, uids: Iterable[str]) -> bool:

@@ -20,7 +20,7 @@ from app.state.gang.gangs import Gangs
 from app.state.gang.members.membership import Member
 from app.state.plan.planner import Planner
 from app.state.plan.single_nodes import SingleNodes
-from app.state.plan.verdict import NoPlan, Plan
+from app.state.plan.verdict import CLAIMS_NOT_COUNTED, NoPlan, Plan
 from app.state.queueing import ungating
 from app.state.queueing.requeue import Requeues
 from app.state.report import messages
@@ -32,6 +32,8 @@ from app.state.settings import EngineSettings
 from app.state.turns.budget import POD
 from app.state.turns.queue import Queue
 
+AWAIT_SECONDS = 300.0  # kube-scheduler itself tries every pod that often, whatever happens
+LOOK_SECONDS = 30.0  # between two looks whether a gang that awaits members has a place at all
 MOST_YIELDING = 32  # places of pods that do not exist, per search: each takes up to 0.15 ms
 
 
@@ -76,6 +78,9 @@ class Plans:
         if self._owe_placeholders(gang):
             return False
         self.planner.refresh()
+        if self.is_waiting_for_members(gang, now):
+            self._look(gang, now)
+            return False
         absent = placeholders.to_come(gang)
         self.queue.budget.spend(gang.key.namespace, POD * len(absent))
         refusal = self.absent_pods.refusal(gang, absent)
@@ -253,17 +258,35 @@ class Plans:
         if not self.make(gang, now, offer) and (gang.has_started or gang.is_short):
             self.lose(gang, "kube-scheduler does not offer the planned nodes", now, on="")
 
-    def wait_for(self, gang: Gang, uids: set[str], until: float) -> None:
+    def wait_for(self, gang: Gang, uids: set[str], now: float) -> None:
         """Plan the gang again only when all these members have come to /filter, or after a time.
 
         The wait ends earlier if the gang starts, or needs none of those it still awaits.
         """
-        binding.wait_for(gang, uids)
-        self.queue.put_off(gang, until)
+        binding.wait_for(gang, uids, now + AWAIT_SECONDS)
+        self._look_later(gang, now)
 
     def is_waiting_for_members(self, gang: Gang, now: float) -> bool:
         """Whether the gang is not planned before some members have come to /filter."""
-        return bool(gang.binding.awaited) and not self.queue.is_due(gang, now)
+        return bool(gang.binding.awaited) and now < gang.binding.awaited_until
+
+    def _look(self, gang: Gang, now: float) -> None:
+        """Find out whether a gang that awaits members has a place at all; none is held for it.
+
+        Others may have taken it meanwhile: then kube-scheduler cannot bring pods that are narrowed
+        to its nodes, and the verdict says what they wait for.
+        """
+        self._look_later(gang, now)
+        found = self.planner.plan(gang, None)
+        if isinstance(found, Plan):
+            if gang.reporting.sentence_at is not None:
+                self.reports.plan_lost(gang, messages.plan_lost(gang.key, why_stuck(gang)), now)
+        elif not (found.is_fault or found.is_put_off or found.is_pending):
+            self.reports.no_place(gang, self._with_holder(gang, found), now)
+            self.marks.note_verdict(gang, found, now)
+
+    def _look_later(self, gang: Gang, now: float) -> None:
+        self.queue.put_off(gang, min(gang.binding.awaited_until, now + LOOK_SECONDS))
 
     def stop_waiting_for(self, gang: Gang, uid: str, now: float) -> None:
         """Note that a member has come to /filter."""
@@ -339,3 +362,9 @@ class Plans:
 def _present(gang: Gang) -> tuple[Member, ...]:
     """The pods that exist and have no node, but could get one now."""
     return tuple(each for each in gang.unplanned() if each.pod.uid in gang.members)
+
+
+def why_stuck(gang: Gang) -> str:
+    """Why a plan is given up whose pods kube-scheduler does not ask about."""
+    why = "kube-scheduler did not bring every member in time"
+    return f"{why}; {CLAIMS_NOT_COUNTED}" if gang.has_claims else why

@@ -8,7 +8,7 @@ import pytest
 from app.dialects.corral import GATE
 from app.kube.core.objects import Owner, Taint
 from app.state.filter_result import Rejected
-from app.state.lifecycle.permit import AWAIT_SECONDS
+from app.state.reserve.plans import AWAIT_SECONDS
 from tests.app.state.reserve.test_absent import FAST
 from tests.app.state.reserve.test_before_pods import driver
 from tests.app.state.world import World, four_racks, members, racks

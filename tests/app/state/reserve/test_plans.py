@@ -10,6 +10,7 @@ import pytest
 from app.state.effects import Bind, BindFailed
 from app.state.filter_result import Rejected
 from app.state.plan.planner import Planner
+from app.state.reserve.plans import LOOK_SECONDS
 from tests.app.state.world import World, four_racks, members, racks
 from tests.records import RACK, group, pod
 
@@ -59,6 +60,28 @@ def test_a_stuck_gang_is_placed_and_woken_on_the_tick_after_capacity_is_freed():
     world.tick()
     assert sorted(world.woken) == ["g0", "g1", "g2", "g3"]
     assert racks(world.schedule(*gang)) == {"n2"}
+
+
+def test_a_gang_that_awaits_its_pods_holds_nothing_and_says_so_if_it_has_no_place_any_more():
+    world = World(four_racks(), members("g", 4))
+    world.tick(world.engine.settings.hold_seconds + 1.0)
+    lost = "gang default/g lost its plan: kube-scheduler did not bring every member in time"
+    assert (world.held, world.gang().reporting.sentence) == ({}, lost)
+    fillers = [pod(f"f{rack}", on=f"n{rack}0", scheduler="someone-else") for rack in range(4)]
+    world.put(*fillers)
+    world.tick(LOOK_SECONDS)
+    world.tick()
+    sentence = world.gang().reporting.sentence
+    assert sentence.startswith("gang default/g cannot be placed: 3 of 4 pods fit in one ")
+    world.delete(fillers[2])
+    world.tick(LOOK_SECONDS)
+    world.tick()
+    assert (world.held, world.gang().reporting.sentence) == ({}, lost)
+    world.filter(world.pods["uid-g0"])
+    for number in range(1, 4):
+        world.filter(world.pods[f"uid-g{number}"])
+    world.tick()
+    assert len(world.held) == 4
 
 
 def test_a_foreign_bind_onto_held_capacity_loses_the_plan_and_another_place_is_found():
