@@ -166,9 +166,10 @@ class VolcanoChecks:
                 for pod in part.pods
                 if not _node_of(life, pod) and pod.uid in gang.plan.nodes
             }
-            # Those that run are not together any more: where the others belong is nobody's fault,
-            # also once some of those are gone.
-            if bound and domains.around(bound, part.tier) is None:
+            # Those that run are not together any more, or not with one that was planned beside some
+            # of them: nothing says where the others belong, also once some of those are gone.
+            placed = bound | {node for _, _, node in new & life.apart}
+            if bound and domains.around(placed, part.tier) is None:
                 life.apart |= new
             planned = {node for _, _, node in new - life.apart}
             require(
