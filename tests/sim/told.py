@@ -16,6 +16,7 @@ from app.kube.core.objects import NodeRecord, ObjectRecord, PodRecord
 from app.kube.watch.events import Deleted, Event, Kind, Listed
 from app.state.effects import Delete, Effect, Evict, TryEviction
 from app.state.gang.gang import Gang
+from app.state.gang.lost_nodes import lacks_lost_pods
 from tests.records import BLOCK, RACK
 from tests.sim.api import CLUSTER_TOPOLOGY, POD_GANG
 from tests.sim.dialects import DIALECTS
@@ -113,13 +114,17 @@ def gone_by(life: Life, effects: Iterable[Effect]) -> list[Delete | Evict | TryE
 
 
 def note_losses(life: Life) -> None:
-    """Remember whose roll call, still owed, may end the gang: a pod of it went for another pod.
+    """Remember which gangs may end whatever comes next: that has them looked at.
 
-    That pod may be gone by now, and whatever comes next may have the roll call taken.
+    A pod went for another pod, which may be gone by now, and the roll call is still owed; or pods
+    were lost with a node, and not all of them have been searched a place since.
     """
     gangs = life.engine.gangs
     known = (gangs.by_key[key] for key in gangs.unreviewed if key in gangs.by_key)
-    life.losing = frozenset(gang.key for gang in known if gang.preempted is not None)
+    ending = {gang.key for gang in known if gang.preempted is not None}
+    with_failed = (gang for gang in gangs.by_key.values() if gang.failed_nodes)
+    ending.update(gang.key for gang in with_failed if lacks_lost_pods(gang))
+    life.losing = frozenset(ending)
 
 
 def _loses_any(life: Life, key: GangKey | None) -> bool:
