@@ -158,7 +158,7 @@ class Ticking(Watched):
         starting = (
             gang
             for gang in (self.gangs.plannable() if self.planner.leads else ())
-            if not (gang.has_started or self.plans.is_waiting_for_members(gang, now))
+            if not (gang.has_started or gang.binding.awaits_members(now))
         )
         ended = self.starvation.review(starting, now)
         if ended:

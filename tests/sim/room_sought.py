@@ -60,7 +60,7 @@ def check_room_is_sought(
         else:
             why = waits_in_vain(api, key, members, taken, lambda _: False, among)
         gang = engine.gangs.by_key[key]
-        if engine.plans.is_waiting_for_members(gang, leader.now):
+        if gang.binding.awaits_members(leader.now):
             continue  # it is not known whether it fits before kube-scheduler asks about them
         may_ask_at = gang.complete_at + engine.settings.preempt_after_seconds
         if leader.now < may_ask_at + LOOK_SECONDS:

@@ -101,6 +101,10 @@ class Binding:
     started_with: str | None = None  # pods per pod set when it started, as its pods remember it
     started_after: str = ""  # when the last pod it ended for began to end, as its pods remember it
 
+    def awaits_members(self, now: float) -> bool:
+        """Whether the gang is not planned before some members have come to /filter."""
+        return bool(self.awaited) and now < self.awaited_until
+
 
 @dataclass(slots=True)
 class Ungating:

@@ -171,6 +171,7 @@ class MakingRoom:
             and not self.room_plans.is_full
             and gang.phase is Phase.WAITING
             and gang.reporting.waits_for_room
+            and not gang.binding.awaits_members(now)  # it would not be planned then
             and self.occupants.any_below(gang.membership.lowest_priority)
             and all(member.pod.preempts for member in gang.membership.unbound)
         )

@@ -78,7 +78,7 @@ class Plans:
         if self._owe_placeholders(gang):
             return False
         self.planner.refresh()
-        if self.is_waiting_for_members(gang, now):
+        if gang.binding.awaits_members(now):
             self._look(gang, now)
             return False
         absent = placeholders.to_come(gang)
@@ -265,10 +265,6 @@ class Plans:
         """
         binding.wait_for(gang, uids, now + AWAIT_SECONDS)
         self._look_later(gang, now)
-
-    def is_waiting_for_members(self, gang: Gang, now: float) -> bool:
-        """Whether the gang is not planned before some members have come to /filter."""
-        return bool(gang.binding.awaited) and now < gang.binding.awaited_until
 
     def _look(self, gang: Gang, now: float) -> None:
         """Find out whether a gang that awaits members has a place at all; none is held for it.

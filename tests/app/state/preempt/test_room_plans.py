@@ -26,6 +26,7 @@ from app.state.plan.verdict import Plan
 from app.state.preempt.room_plan import Result, Stage
 from app.state.preempt.room_plans import DRAIN_SECONDS, SEND_SECONDS, SETTLE_SECONDS
 from app.state.report import messages
+from app.state.reserve.plans import LOOK_SECONDS
 from app.state.settings import EngineSettings
 from tests.app.dialects.volcano import workloads as volcano
 from tests.app.dialects.volcano.objects import exact, record
@@ -155,6 +156,21 @@ def test_a_gang_goes_for_one_of_higher_priority_and_that_starts_in_its_place():
     assert world.results == {"placed": 1}
     assert world.room == ["Preempting", "Preempted"]
     assert world.schedule(*train()) == dict(zip(["T0", "T1", "T2", "T3"], N1, strict=True))
+
+
+def test_no_room_is_made_for_a_gang_before_its_pods_have_come_that_kube_scheduler_did_not_bring():
+    world = Evicting([*rack(1, 4), *rack(2, 4)], gang("b", *N2))
+    world.run(world.engine.settings.hold_seconds + 1.0)
+    world.put(pod("x", on="n10", phase="Running", priority=5000))
+    world.run(LOOK_SECONDS + 30.0)
+    waiting = world.gang("T")
+    assert waiting.binding.awaits_members(world.now)
+    assert waiting.reporting.waits_for_room
+    assert (world.evicted, world.engine.room_plans.of) == ([], {})
+    for each in list(waiting.binding.awaited):
+        world.filter(world.pods[each])
+    world.run(60.0)
+    assert sorted(world.evicted) == ["b0", "b1", "b2", "b3"]
 
 
 def test_both_sides_are_told_who_goes_for_whom():
