@@ -581,6 +581,8 @@ class Corral:
         uid, name = effect.uid, type(effect).__name__
         self._history.say(f"{self.name}: {name} {effect.name} ended: {outcome}")
         is_trial = isinstance(effect, TryEviction)
+        if isinstance(effect, Evict) and effect.is_given_back and outcome == "refused":
+            self._note_refusal(uid)
 
         def take() -> list[Effect]:
             give = self.taking.eviction_tried if is_trial else self.taking.eviction_finished
@@ -590,6 +592,11 @@ class Corral:
         self._step(uid, name, take)
         if self.life is not None and self.incarnation == incarnation:
             self._observer.eviction_ended(self, take)
+
+    def _note_refusal(self, uid: str) -> None:
+        gang = self.engine.gangs.of_pod(uid)
+        if gang is not None and self.life is not None:
+            self.life.refused_at[gang.key] = self.now
 
     def _lose(self, effect: EmitEvent) -> None:
         self._hits.hit("F18 report dropped")

@@ -69,6 +69,8 @@ class Life:
     births_failed: dict[GangKey, float] = field(default_factory=dict)
     """When gangs ended to be waited for of which not all pods had come."""
     given_back: dict[GangKey, frozenset[str]] = field(default_factory=dict)  # uids, the first time
+    refused_at: dict[GangKey, float] = field(default_factory=dict)
+    """When the API server forbade last that a pod of a gang is given back."""
     losing: frozenset[GangKey] = frozenset()
     """Gangs that, as the last input came, were to end for a pod that went for another one."""
     inputs: int = 0

@@ -7,6 +7,7 @@ quiet again no other may be held for long without being bound.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
@@ -18,6 +19,7 @@ from app.dialects import corral as own
 from app.dialects.spec import Claim, GangKey
 from app.dialects.workloads.job import JOB
 from app.kube.core.objects import Amounts, PodRecord
+from app.state.born.giving_back import REFUSED_SECONDS
 from app.state.gang.gang import Phase
 from app.state.gang.members.membership import member_of
 from app.state.gang.parts import Placeholder
@@ -137,20 +139,25 @@ def is_kept_narrowed(
     """Whether a gang that cannot start where it is narrowed to may not be given back.
 
     Some pod of it has a node, or would not be made again, or others of it were given back before
-    and it has not run since. A Job's are made again, whatever it may lose.
+    and it has not run since; or the API server has forbidden it, and it is not tried for a while. A
+    Job's are made again, whatever it may lose.
     """
     if any(pod.node for pod in members):
+        return True
+    leaders = [corral for corral in corrals if corral.is_leading]
+    refused_at = [(each.now, life_of(each).refused_at.get(key, -math.inf)) for each in leaders]
+    if any(now < at + REFUSED_SECONDS for now, at in refused_at):
         return True
     also_later = _gives_back_later(corrals)
     going = [pod for pod in members if goes_back(pod, also_later=also_later) and is_live(pod)]
     if any(pod.owner is None for pod in going):
         return True
-    before = [life_of(corral).given_back.get(key) for corral in corrals if corral.is_leading]
+    before = [life_of(leader).given_back.get(key) for leader in leaders]
     if any(uids is not None and any(pod.uid not in uids for pod in going) for uids in before):
         return True
     if key.source == JOB.source:
         return False
-    for engine in (corral.engine for corral in corrals if corral.is_leading):
+    for engine in (leader.engine for leader in leaders):
         gang = engine.gangs.by_key.get(key)
         its = (
             []
