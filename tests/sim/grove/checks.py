@@ -239,9 +239,10 @@ def _kept(
         if not node and uid in places
     }
     there = {domain_of(nodes[each], scope.level, levels) for each in bound}
-    # Those that run are not together any more: where the others belong is nobody's fault, also
-    # once some of those are gone.
-    if len(there) > 1:
+    # Those that run are not together any more, or not with one that was planned beside some of
+    # them: nothing says where the others belong, also once some of those are gone.
+    placed = bound | ({on for _, _, on in new & life.apart} & nodes.keys())
+    if bound and len({domain_of(nodes[each], scope.level, levels) for each in placed}) > 1:
         life.apart |= new
     planned = {node for _, _, node in new - life.apart}
     if not planned:

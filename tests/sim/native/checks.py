@@ -130,9 +130,10 @@ class NativeChecks:
         bound = {node for node in posted.values() if node} & nodes.keys()
         new = {(its.key, uid, on) for uid, on in places.items() if not posted.get(uid)}
         there = {domain_of(nodes[each], its.key) for each in bound}
-        # Those that run are not together any more: where the others belong is nobody's fault, also
-        # once some of those are gone.
-        if len(there) > 1:
+        # Those that run are not together any more, or not with one that was planned beside some of
+        # them: nothing says where the others belong, also once some of those are gone.
+        placed = bound | ({on for _, _, on in new & life.apart} & nodes.keys())
+        if bound and len({domain_of(nodes[each], its.key) for each in placed}) > 1:
             life.apart |= new
         planned = {on for _, _, on in new - life.apart} & nodes.keys()
         if not planned:
