@@ -127,10 +127,6 @@ class Births:
             return None
         if spec.lifecycle.spares or spec.family is not None:
             return None
-        together = [founder] * spec.pods  # of one owner, as far as that is known
-        is_kept = gang.suspension is None and self.owners.give_up(gang, together)
-        if self.settings.born_pods_given_back and is_kept:
-            return None  # its pods could not be given back where it finds no place any more
         gang.birth = Birth(now + self.settings.born_seconds, starts_whole)
         self.roll_calls.sort_out(gang, (founder,))
         if not gang.membership.is_complete:
@@ -139,6 +135,10 @@ class Births:
         self.queue.budget.spend(key.namespace, GANG + POD * len(gang.placeholders))
         if not _has_place_for_all(gang, spec):
             return None  # of some it is not known what they are like, or they are too many
+        together = [founder] * spec.pods  # of one owner, as far as that is known
+        is_kept = gang.suspension is None and self.owners.give_up(gang, together)
+        if self.settings.born_pods_given_back and is_kept:
+            return None  # its pods could not be given back where it finds no place any more
         if self.absent_pods.why_not(gang, list(gang.placeholders)) is not None:
             return None
         if not self.absent_pods.are_few(self._unseen_beside(key.namespace)):

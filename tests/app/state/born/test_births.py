@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import msgspec
 import pytest
 
@@ -19,7 +21,7 @@ from tests.app.state.histories.test_pod_groups import KINDS as VOLCANO
 from tests.app.state.histories.test_pod_groups import group as volcano_group
 from tests.app.state.histories.test_pod_groups import pods as volcano_pods
 from tests.app.state.world import members
-from tests.records import RACK, group, job_pods, node, pod
+from tests.records import RACK, group, job, job_pods, node, pod
 
 
 def test_the_first_pod_of_a_job_is_narrowed_to_the_nodes_of_its_gang_and_to_racks_beside():
@@ -404,3 +406,15 @@ def test_where_another_corral_leads_a_pod_gets_the_gate():
     world._take(world.inputs.lead(True, world.now))
     world.tick()
     assert world.asked(pods[0]) is not None
+
+
+def test_a_job_of_any_size_costs_no_more_than_what_may_be_held_for_absent_pods():
+    world = nursery(rack(0, 2), [job("train", 10_000_000)])
+    first, *_ = job_pods("train", 1, **ASKED)
+    tracemalloc.start()
+    try:
+        assert world.created(first).gates == (corral.GATE,)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 2**23
