@@ -4,7 +4,9 @@
 
 Else two gangs could be given back for one place, or others take it while the pods are made again.
 It is kept as for pods that are nominated: those of a higher priority may have it. It is kept for a
-moment only: the Job controller takes 10 s for one pod and twice as long for each further one.
+moment only: the Job controller takes 10 s for one pod and twice as long for each further one. And
+no more of it than the namespace may have held for pods that do not exist: whose controller makes
+none again would else hold it in vain, gang after gang.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from dataclasses import dataclass, field
 
 from app.dialects.spec import GangKey
 from app.kube.core.objects import PodRecord
+from app.state.fairness.absent_pods import AbsentPods
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
 from app.state.plan.verdict import Plan
@@ -39,15 +42,19 @@ class KeptPlaces:
     gangs: Gangs
     nominations: Nominations
     reservations: Reservations
+    absent_pods: AbsentPods
     _of: dict[GangKey, _Place] = field(default_factory=dict)
 
     def keep(self, gang: Gang, found: Plan, evicted: Collection[str], now: float) -> None:
-        """Keep the nodes of a plan for a gang of which these pods are given back."""
+        """Keep the nodes of a plan for a gang of which these pods are given back, if it may."""
         self.end(gang.key)
         priority, place = gang.membership.lowest_priority, _Place(now + KEEP_SECONDS, {}, {})
         for uid, node in found.nodes.items():
             kept = Nomination(node, gang.member(uid).pod.request, priority)
             (place.evicted if uid in evicted else place.others)[uid] = kept
+        requests = {uid: each.request for uid, each in place.evicted.items()}
+        if not self.absent_pods.keep(gang.key, requests):
+            return
         self._of[gang.key] = place
         self.nominations.keep(place.evicted)
         self.nominations.keep(place.others)
@@ -61,6 +68,7 @@ class KeptPlaces:
         uid = next(alike, None)
         if uid is not None:
             self.nominations.end_kept((uid,))
+            self.absent_pods.end_kept((uid,))
             place.others[pod.uid] = place.evicted.pop(uid)
             self.nominations.keep({pod.uid: place.others[pod.uid]})
 
@@ -79,4 +87,5 @@ class KeptPlaces:
             return
         kept = {**place.evicted, **place.others}
         self.nominations.end_kept(kept)
+        self.absent_pods.end_kept(place.evicted)
         self.reservations.capacity_grew(dict.fromkeys(each.node for each in kept.values()))

@@ -3,7 +3,8 @@
 A gang that starts before all its pods exist has places held for the rest, and so has one with
 spares. What all gangs of a namespace hold so is bounded by a number of pods or a share of the
 cluster, whichever is more: a pod of ten millicores may declare a thousand others with a GPU each.
-The place of a lost member is not counted: its gang had it, and holds it for a while only.
+So are the places that are kept for pods to be made again. The place of a lost member is not
+counted: its gang had it, and holds it for a while only.
 
 A gang that finds no place holds none, but the pods it waits for are kept in memory one by one. They
 are bounded as well, for all gangs of a namespace together.
@@ -51,6 +52,8 @@ class AbsentPods:
     books: Books
     dialects: Dialects
     held: dict[str, _Held] = field(default_factory=dict)  # by uid
+    kept: dict[str, _Held] = field(default_factory=dict)
+    """By the uid of a pod that is evicted: places for those to be made in their stead."""
     names_others: bool = True
     """A gang is told of those of other namespaces by name; not in a copy for one tenant."""
     _of_namespace: defaultdict[str, Counter[_Held]] = field(
@@ -88,6 +91,27 @@ class AbsentPods:
         was_refused = namespace in self._refused
         self._refused.discard(namespace)
         return was_refused
+
+    def keep(self, key: GangKey, requests: Mapping[str, Amounts]) -> bool:
+        """Count places for pods to be made again; False: the namespace may not have as many more.
+
+        requests: by the uid of the pod that is evicted.
+        """
+        wanted = self._taken_in.of(key.namespace)
+        for request in requests.values():
+            wanted.update(dict(request))
+        if not self.allows(key.namespace, wanted):
+            return False
+        for uid, request in requests.items():
+            self.kept[uid] = key, request
+            self._count(self.kept[uid], 1)
+        return True
+
+    def end_kept(self, uids: Iterable[str]) -> None:
+        """Count these no more."""
+        for uid in uids:
+            if (kept := self.kept.pop(uid, None)) is not None:
+                self._count(kept, -1)
 
     def _count(self, held: _Held, pods: int) -> None:
         """Count so many more of a kind, or fewer."""
@@ -307,7 +331,7 @@ class AbsentPods:
             yield "what gangs of namespaces wait for is not the sum of their placeholders"
         totals: defaultdict[str, Counter[_Held]] = defaultdict(Counter)
         taken = Totals()
-        for held in self.held.values():
+        for held in (*self.held.values(), *self.kept.values()):
             key, request = held
             totals[key.namespace][held] += 1
             taken.add(key.namespace, request)

@@ -20,7 +20,9 @@ class RoomParts(MembershipParts):
 
     def __init__(self, settings: EngineSettings, on_fault: OnFault, dialects: Dialects) -> None:
         super().__init__(settings, on_fault, dialects)
-        self.kept_places = KeptPlaces(self.gangs, self.nominations, self.reservations)
+        self.kept_places = KeptPlaces(
+            self.gangs, self.nominations, self.reservations, self.absent_pods
+        )
         self.room_plans = RoomPlans(
             self.settings,
             self.books,

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from app.dialects import corral
+from app.dialects.spec import GangKey
 from app.kube.core.objects import Owner, PodRecord, Requirement, Shape, Term
 from app.metrics import Metrics
 from app.state.born.births import FAILED_SECONDS
@@ -607,3 +608,30 @@ def test_the_place_is_kept_while_its_pods_are_made_again_and_not_for_long():
     assert world.filter(other) == Passed(frozenset({"n10", "n11", "n12", "n13"}))
     wait(world, KEEP_SECONDS)
     assert world.filter(other) == Passed()
+
+
+def test_no_more_is_kept_than_the_namespace_may_have_held_for_pods_that_do_not_exist():
+    world, stored = stranded(absent_pods_per_namespace=4, absent_share_per_namespace=0.0)
+    another = GangKey("default", "another", "job")
+    assert world.engine.absent_pods.keep(another, {"uid-gone": stored[0].request})
+    wait(world, 8)
+    assert wanted(world) == uids(stored)
+    other = pod("other")
+    world.put(other)
+    assert world.filter(other) == Passed()
+
+
+def test_what_is_kept_for_pods_to_be_made_again_counts_and_is_named():
+    world, stored = stranded(absent_pods_per_namespace=4, absent_share_per_namespace=0.0)
+    wait(world, 8)
+    for each in stored:
+        world.delete(each)
+    assert world.engine.absent_pods.fullest() == 1.0
+    late = members("late", 4)
+    world.put(*late)
+    wait(world, 2)
+    held = "places are held for 4 pods of default/train that do not exist yet"
+    assert held in world.gang("late").reporting.sentence
+    wait(world, KEEP_SECONDS)
+    assert world.engine.absent_pods.fullest() == 0.0
+    assert placed(world) == {"n1"}
