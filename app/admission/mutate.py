@@ -95,6 +95,21 @@ def born(mutation: Mutation, raw: Json, nodes: tuple[str, ...]) -> list[Operatio
     return operations
 
 
+def unborn(mutation: Mutation) -> list[Operation]:
+    """What to change in a pod that waits behind the gate, though an earlier call had it born.
+
+    Another Corral has answered, or the plan is another one by now: behind the gate the pod is to be
+    as free as all others.
+    """
+    pod = mutation.pod
+    _, nodes = corral.own_shape(pod)
+    if nodes is None or corral.BORN not in pod.annotations:
+        return mutation.operations
+    place = f"/spec/affinity/nodeAffinity/{REQUIRED}"
+    said = f"/metadata/annotations/{escaped(corral.BORN)}"
+    return [*mutation.operations, Operation("remove", place), Operation("remove", said)]
+
+
 def _affinity(raw: Json, nodes: tuple[str, ...]) -> Operation:
     """The addition to a pod without required node affinity; it may have other affinity."""
     try:

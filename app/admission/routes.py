@@ -22,7 +22,7 @@ from fastapi import APIRouter, Request, Response
 from starlette.requests import ClientDisconnect
 
 from app.admission import review
-from app.admission.mutate import Mutation, adds_gate, born, mutate
+from app.admission.mutate import Mutation, adds_gate, born, mutate, unborn
 from app.admission.review import MalformedReview
 from app.admission.scope import Scope
 from app.admission.validate import FieldError, Thing, Validator
@@ -127,8 +127,7 @@ def _changed(desk: Desk, asked: review.Request) -> bytes:
     if adds_gate(operations):
         # A place would be held for it, and a dry run is to leave nothing behind.
         nodes = None if asked.dry_run else desk.place(change.pod, asked.namespace)
-        if nodes is not None:
-            operations = born(change, asked.object, nodes)
+        operations = unborn(change) if nodes is None else born(change, asked.object, nodes)
         if not asked.dry_run:
             (desk.metrics.pods_gated if nodes is None else desk.metrics.pods_born).inc()
     outcome = "changed" if operations else "unread" if warning else "passed"

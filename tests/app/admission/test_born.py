@@ -89,6 +89,26 @@ async def test_a_pod_that_an_earlier_call_has_narrowed_stays_as_it_is(tmp_path: 
     assert again == once
 
 
+async def test_a_pod_that_a_later_call_gives_the_gate_is_as_free_as_all_others(tmp_path: Path):
+    preferred = {"preferredDuringSchedulingIgnoredDuringExecution": PREFERRED}
+    thing = member("g", 0, 2, affinity={"nodeAffinity": preferred})
+    again = await stored(tmp_path, await stored(tmp_path, thing), None)
+    assert gates_of(again) == [corral.GATE]
+    assert corral.BORN not in again["metadata"]["annotations"]
+    assert again["spec"]["affinity"] == {"nodeAffinity": preferred}
+
+
+async def test_a_pod_whose_own_affinity_names_more_than_nodes_keeps_it_behind_the_gate(
+    tmp_path: Path,
+):
+    terms = [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}]
+    own = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    said = asking(required=RACK) | {corral.BORN: corral.NODES}
+    thing = member("g", 0, 2, annotations=said, affinity={"nodeAffinity": own})
+    changed = await stored(tmp_path, thing, None)
+    assert changed["spec"]["affinity"] == {"nodeAffinity": own}
+
+
 async def test_where_none_is_planned_it_gets_the_gate(tmp_path: Path):
     assert gates_of(await stored(tmp_path, member("g", 0, 2), None)) == [corral.GATE]
 
