@@ -22,6 +22,7 @@ from itertools import islice
 
 import msgspec
 
+from app.dialects.owners import makes_again
 from app.dialects.spec import Claim, GangKey, GangSpec
 from app.kube.core.objects import PodRecord
 from app.state.claims.unseen import UnseenPods
@@ -77,8 +78,8 @@ class Births:
         """
         if not self.settings.born_seconds or claim.flaw or pod.gates:
             return None
-        if pod.owner is None and not claim.said.reserves_all:
-            return None  # nobody would make another one that may go elsewhere
+        if not (claim.said.reserves_all or makes_again(pod.owner)):
+            return None  # no other one would be made that may go elsewhere
         newcomer = member_of(pod, claim)
         if newcomer.shape.terms:
             return None  # no term can be added to its own

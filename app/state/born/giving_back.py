@@ -25,14 +25,16 @@ go anywhere.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from app.dialects import corral
+from app.dialects.owners import makes_again
 from app.dialects.spec import GangKey
 from app.kube.core.objects import PodRecord
-from app.state.born.births import Births
+from app.state.born.births import FAILED_SECONDS, Births
 from app.state.born.kept_places import KeptPlaces
 from app.state.born.suspended import Suspended
 from app.state.effects import EmitEvent, Evict, EvictOutcome
@@ -52,6 +54,7 @@ from app.state.turns.queue import Queue
 
 SETTLE_SECONDS = 5.0  # without a place: a node may be back, and a recreation takes longer
 MOST_LOOKED_AT = 8  # gangs per tick, two searches each; one where the tick's budget is spent
+GONE_SECONDS = FAILED_SECONDS  # until a gang of the same name may be born in place again
 MOST_GIVEN_BACK = 10_000  # gangs that are remembered
 REFUSED_SECONDS = 600.0  # without a try for a gang, where the API server forbids the eviction
 IN_VAIN = (Reason.DOES_NOT_FIT, Reason.NARROWED_APART)  # verdicts that other nodes may change
@@ -77,6 +80,7 @@ class _GivenBack:
     """The uid of their Job if it is suspended, and they are not evicted one by one."""
     evicted: set[str] = field(default_factory=set)
     is_refused: bool = False  # of the last try: the others are not sent
+    gone_at: float = math.inf  # since when the gang has no pods
 
 
 @dataclass(slots=True)
@@ -97,6 +101,7 @@ class GivingBack:
     """Whether others are evicted for the gang: it has a place soon."""
     given: Counter[str] = field(default_factory=Counter)
     """How many gangs and pods were given back: "gang", "pod"."""
+    _gone_looked_at: float = -math.inf
     _narrowed: dict[GangKey, None] = field(default_factory=dict)  # gangs with such pods, waiting
     _looks: dict[GangKey, _Look] = field(default_factory=dict)
     _given: OrderedDict[GangKey, _GivenBack] = field(default_factory=OrderedDict)
@@ -121,6 +126,7 @@ class GivingBack:
         """Give pods back of gangs that wait in vain, a few gangs at a time, if we lead."""
         self.kept_places.review(now)
         self.suspended.review(now)
+        self._forget_gone(now)
         left = MOST_LOOKED_AT
         for key in list(self._narrowed):
             gang = self.gangs.by_key.get(key)
@@ -133,6 +139,16 @@ class GivingBack:
                 left = 0 if self.queue.budget.is_spent else left - 1
                 with confined(self.planner.on_fault, "pods of gang {} given back", key):
                     self._look(gang, now)
+
+    def _forget_gone(self, now: float) -> None:
+        """Forget gangs that have had no pods for so long that those of their name are others."""
+        if now < self._gone_looked_at + GONE_SECONDS / 10:
+            return
+        self._gone_looked_at = now
+        for key, given in list(self._given.items()):
+            given.gone_at = math.inf if key in self.gangs.by_key else min(given.gone_at, now)
+            if now >= given.gone_at + GONE_SECONDS:
+                self._forget(key)
 
     def _is_due(self, gang: Gang, now: float) -> bool:
         """Whether a gang that has had no place for a while has a verdict that was not looked into.
@@ -193,7 +209,7 @@ class GivingBack:
         """Why they are not given back, "" if they are."""
         if not self._is_first(gang, narrowed):
             return messages.GIVEN_BACK_ONCE
-        if any(member.pod.owner is None for member in going or narrowed):
+        if not all(makes_again(member.pod.owner) for member in going or narrowed):
             return messages.NOT_MADE_AGAIN
         if not going:
             is_born = any(map(_is_born, narrowed))

@@ -281,7 +281,7 @@ def goes_on() -> str:
 
 
 GIVEN_BACK_ONCE = "others were, once, and it has not run since; delete them to have them made again"
-NOT_MADE_AGAIN = "no controller would make them again; delete them and create them once more"
+NOT_MADE_AGAIN = "no controller is known to make them again; delete them and create them anew"
 OWNER_GIVES_UP = (
     "their owner would count them as failed and give up (backoffLimit); a podFailurePolicy that"
     " ignores the condition DisruptionTarget allows it"

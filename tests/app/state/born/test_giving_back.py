@@ -16,7 +16,7 @@ from app.dialects.spec import GangKey
 from app.kube.core.objects import Owner, PodRecord, Requirement, Shape, Term
 from app.metrics import Metrics
 from app.state.born.births import FAILED_SECONDS
-from app.state.born.giving_back import REFUSED_SECONDS, SETTLE_SECONDS
+from app.state.born.giving_back import GONE_SECONDS, REFUSED_SECONDS, SETTLE_SECONDS
 from app.state.born.kept_places import KEEP_SECONDS
 from app.state.effects import EmitEvent, Evict, Mark, Ungate
 from app.state.filter_result import Passed
@@ -295,7 +295,35 @@ def test_pods_that_nobody_makes_anew_are_kept_and_the_gang_is_told_so():
     world.put(*rack(1))
     wait(world, 30)
     assert world.told(Evict) == []
-    assert "no controller would make them again" in why_kept(world)
+    assert "no controller is known to make them again" in why_kept(world)
+
+
+def owned(pods: list[PodRecord], version: str, kind: str) -> list[PodRecord]:
+    owner = Owner(version, kind, "own", "uid-own")
+    return [msgspec.structs.replace(each, owner=owner) for each in pods]
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "is_born"),
+    [
+        ("argoproj.io/v1alpha1", "Workflow", False),
+        ("v1", "Pod", False),
+        ("v1", "ReplicationController", True),
+        ("ray.io/v1", "RayCluster", True),
+    ],
+)
+def test_pods_are_born_whose_controller_is_known_to_make_them_again(version, kind, is_born):
+    first, *_ = owned(members("g", 4), version, kind)
+    assert (nursery(rack(0), []).asked(first) is not None) is is_born
+
+
+def test_pods_that_say_they_were_born_stay_if_their_controller_may_not_make_them_again():
+    world, _ = stranded(([], owned(members("g", 4), "ray.io/v1", "RayCluster")))
+    pods = [*world.pods.values()]
+    world.put(*owned(pods, "argoproj.io/v1alpha1", "Workflow"))
+    wait(world, EVICT_AGAIN_SECONDS + 10)
+    assert world.told(Evict) == []
+    assert "no controller is known to make them again" in why_kept(world)
 
 
 def test_a_gang_of_which_a_pod_runs_is_kept():
@@ -635,3 +663,26 @@ def test_what_is_kept_for_pods_to_be_made_again_counts_and_is_named():
     wait(world, KEEP_SECONDS)
     assert world.engine.absent_pods.fullest() == 0.0
     assert placed(world) == {"n1"}
+
+
+def test_a_later_gang_of_the_name_of_one_that_was_given_back_may_be_given_back():
+    crew = owned(members("g", 4), "ray.io/v1", "RayCluster")
+    first = rack(0)
+    world = nursery(first, [])
+    stored = born(world, crew)
+    world.delete(first[0])
+    world.put(*rack(1))
+    wait(world, 8)
+    assert wanted(world) == uids(stored)
+    for each in stored:
+        world.delete(each)
+        world.evicted(each, "done")
+    world.delete(*rack(1))
+    world.put(first[0])
+    wait(world, 1.2 * GONE_SECONDS)
+    later = born(world, [msgspec.structs.replace(each, uid=f"{each.uid}-2") for each in crew])
+    assert not any(each.gates for each in later)
+    world.delete(first[0])
+    world.put(*rack(1))
+    wait(world, 8)
+    assert wanted(world) == uids(later)
