@@ -60,14 +60,15 @@ class GroupTree:
     def _members(self, units: Sequence[Unit], depth: int) -> list[Group | PodSet]:
         """The units inside the groups from this depth on, in their order."""
         members: list[Group | PodSet] = []
-        inside: dict[str, tuple[GroupSpec, list[Unit]]] = {}
+        # By identity: two groups may have one name, inside different ones and beside each other.
+        inside: dict[int, tuple[GroupSpec, list[Unit]]] = {}
         for unit in units:
             groups = self.pod_sets[unit.pod_sets[0]].groups
             if depth >= len(groups):
                 members += self.of_unit(unit)
             else:
                 group = groups[depth]
-                inside.setdefault(group.name, (group, []))[1].append(unit)
+                inside.setdefault(id(group), (group, []))[1].append(unit)
         for group, of_group in inside.values():
             below = self._members(of_group, depth + 1)
             if self.is_pinned(of_group, group.constraint):

@@ -129,7 +129,13 @@ class Question:
     def pods(self) -> tuple[object, ...]:
         """What decides of the pods where they fit: equal for those that the same places serve."""
         topology, policy = self.gang.membership.topology, _policy(self.gang)
-        return (topology, policy, self.units, *map(_signature, self.pod_sets))
+        # Which pod sets share a group: two groups may have one name.
+        numbers: dict[int, int] = {}
+        for pod_set in self.pod_sets:
+            for group in pod_set.groups:
+                numbers.setdefault(id(group), len(numbers))
+        signatures = (_signature(each, numbers) for each in self.pod_sets)
+        return (topology, policy, self.units, *signatures)
 
     @property
     def signature(self) -> tuple[object, ...]:
@@ -156,12 +162,12 @@ def depends_on(signature: tuple[object, ...]) -> tuple[object, ...]:
     return signature[1:4]
 
 
-def _signature(pod_set: PodSetMembers) -> tuple[object, ...]:
-    """What decides whether a pod set fits."""
+def _signature(pod_set: PodSetMembers, numbers: Mapping[int, int]) -> tuple[object, ...]:
+    """What decides whether a pod set fits; `numbers`: of groups, by `id`."""
     return (
         pod_set.shaped, pod_set.allowed, pod_set.constraint, pod_set.slices,
         len(pod_set.unplanned), pod_set.needed, pod_set.kept, pod_set.around,
-        tuple((group.name, group.constraint) for group in pod_set.groups),
+        tuple((numbers[id(each)], each.name, each.constraint) for each in pod_set.groups),
     )  # fmt: skip
 
 

@@ -162,6 +162,39 @@ def test_three_levels_are_kept_inside_one_another():
     assert len(set(on(world, "worker").values())) == 1
 
 
+def left(*free):
+    """All nodes of the four racks but these."""
+    names = (f"n{rack}{at}" for rack in range(4) for at in range(4))
+    return [name for name in names if name not in free]
+
+
+def test_groups_of_one_name_keep_each_its_own_level():
+    """Grove's operator itself calls clique `sg-0` and replica 0 of scaling group `sg` alike."""
+    made = gang(
+        "llm-0",
+        pod_group("llm-0-sg-0", 2, within(BLOCK)),
+        pod_group("llm-0-sg-0-w", 1),
+        pod_group("llm-0-sg-0-l", 1),
+        groups=(together("llm-0-sg-0", "llm-0-sg-0-w", "llm-0-sg-0-l", on=within(RACK)),),
+        on=within(BLOCK),
+    )
+    world = world_of(made)
+    fill(world, *left("n20", "n21", "n22", "n30"))
+    names = {"llm-0-sg-0": 2, "llm-0-sg-0-w": 1, "llm-0-sg-0-l": 1}
+    pods = [each for name, count in names.items() for each in members(count, name, of="llm-0")]
+    placed = started(world, *pods)
+    assert len(placed) == 4
+    assert racks({name: placed[f"llm-0-sg-0-{name}-0"] for name in "wl"}) == {"n2"}
+
+
+def test_two_groups_of_one_name_start_in_a_rack_each():
+    groups = [together("x", name, on=within(RACK)) for name in ("a", "b")]
+    world = world_of(gang("g", pod_group("a", 3), pod_group("b", 3), groups=groups))
+    placed = started(world, *members(3, "a"), *members(3, "b"))
+    assert len(placed) == 6
+    assert len(racks(on(world, "a"))) == len(racks(on(world, "b"))) == 1
+
+
 def test_no_group_starts_without_the_others():
     world = world_of(three_levels(), nodes=four_racks(gpus=1))  # no node has room for two workers
     pods = (*members(1, "router"), *members(1, "leader"), *members(2, "worker"))
