@@ -94,7 +94,10 @@ def specs_of(record: ObjectRecord) -> Iterator[TopologySpec]:
         yield TopologySpec(
             topology_name(record.name),
             record.levels,
-            aliases=tuple(each for each in record.domains if all(each)),
+            # A name that is the key of a level means that level.
+            aliases=tuple(
+                each for each in record.domains if all(each) and each[0] not in record.levels
+            ),
             replaces_settings=False,
         )
 

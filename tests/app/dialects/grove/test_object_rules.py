@@ -116,6 +116,13 @@ def test_workload_portability_a_cluster_without_the_level_rejects_it():
     assert errors(wanted, topologies=known(topology(domains=("zone", "rack")))) != []
 
 
+def test_a_key_means_its_own_level_though_another_one_is_called_so():
+    levels = [{"domain": "zone", "key": "example.com/dc"}, {"domain": "rack", "key": "zone"}]
+    said = {"metadata": {"name": "t", "uid": "u"}, "spec": {"levels": levels}}
+    (spec,) = specs_of(decode_topology(msgspec.json.encode(said), kind="ClusterTopology"))
+    assert (spec.levels, spec.aliases) == (("example.com/dc", "zone"), (("rack", "zone"),))
+
+
 def test_validation_rule_1_a_topology_that_is_not_there_has_no_domain():
     told = 'Invalid value: "{}": there is no ClusterTopology of this name'
     assert errors(made(within("rack")), topologies=known()) == [
@@ -243,10 +250,44 @@ def test_the_older_field_may_become_the_newer_one_with_the_same_domain():
 
 def test_a_topology_may_be_named_later_and_not_be_another():
     named = made(within("zone", name="b"))
-    assert errors(named, made(within("zone"))) == []
+    assert errors(named, made(within("zone")), topologies=known(topology("b"))) == []
     assert errors(made(within("zone", name="c")), named) == [
         "spec.template.topologyConstraint.topologyName: Forbidden:"
         " may not change once the PodCliqueSet exists: was b"
+    ]
+
+
+def test_a_topology_that_is_named_later_has_the_domains():
+    named = made(within("zone", name="b"))
+    assert errors(named, made(within("zone")), topologies=known()) != []
+
+
+REORDERED = [
+    pytest.param(
+        made(None, {"a": within("rack"), "b": within("host")}),
+        made(None, {"b": within("host"), "a": within("rack")}),
+        id="cliques",
+    ),
+    pytest.param(
+        made(None, {"a": None, "b": None}, {"g": (within("rack"), ["a"]), "h": (None, ["b"])}),
+        made(None, {"a": None, "b": None}, {"h": (None, ["b"]), "g": (within("rack"), ["a"])}),
+        id="groups",
+    ),
+]
+
+
+@pytest.mark.parametrize(("before", "after"), REORDERED)
+def test_the_order_of_parts_may_change(before, after):
+    assert errors(after, before) == []
+
+
+def test_parts_that_exchange_their_names_have_changed_their_domains():
+    before = made(None, {"a": within("rack"), "b": within("host")})
+    after = made(None, {"b": within("rack"), "a": within("host")})
+    fixed = "may not change once the PodCliqueSet exists"
+    assert sorted(errors(after, before)) == [
+        f"spec.template.cliques[0].topologyConstraint.pack.required: Forbidden: {fixed}: was host",
+        f"spec.template.cliques[1].topologyConstraint.pack.required: Forbidden: {fixed}: was rack",
     ]
 
 
