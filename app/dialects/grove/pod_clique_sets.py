@@ -12,7 +12,7 @@ operator/internal/webhook/admission/pcs/validation/topologyconstraints.go (v0.1.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -91,6 +91,8 @@ class _Said:
     constraint: _Constraint
     parents: tuple[_Said, ...] = ()
     """Those of what it is a part of, the narrowest first."""
+    whose: str = ""
+    """What has it, whatever its place in a list; "": the whole."""
 
     @property
     def topology(self) -> str:
@@ -155,6 +157,8 @@ def _flaws(template: _Template, before: _Template | None, known: Known) -> Itera
     said = _said(template)
     if before is not None:
         yield from _changes(_said(before), said)
+        if _names(said) and not _names(_said(before)):
+            yield from _topology_flaws(said, known)
         return
     for each in said:
         yield from _own_flaws(each)
@@ -173,7 +177,8 @@ def _said(template: _Template) -> list[_Said]:
         parents = whole
         if group is not None and group.topology_constraint is not None:
             where = f"template.podCliqueScalingGroups[{at}].topologyConstraint"
-            parents = (_Said(where, group.topology_constraint, whole), *whole)
+            whose = f"scaling group {group.name or at}"
+            parents = (_Said(where, group.topology_constraint, whole, whose), *whole)
             found.append(parents[0])
         for name in (group.clique_names if group is not None else None) or ():
             around[name or ""] = parents
@@ -181,8 +186,14 @@ def _said(template: _Template) -> list[_Said]:
         if clique is not None and clique.topology_constraint is not None:
             where = f"template.cliques[{at}].topologyConstraint"
             parents = around.get(clique.name or "", whole)
-            found.append(_Said(where, clique.topology_constraint, parents))
+            whose = f"clique {clique.name or at}"
+            found.append(_Said(where, clique.topology_constraint, parents, whose))
     return found
+
+
+def _names(said: Iterable[_Said]) -> set[str]:
+    """The topologies that are named."""
+    return {name for each in said if (name := each.constraint.topology_name)}
 
 
 def _own_flaws(said: _Said) -> Iterator[Flaw]:
@@ -234,14 +245,19 @@ def _level_flaws(said: _Said, depth: Mapping[str, int]) -> Iterator[Flaw]:
 
 
 def _changes(before: Sequence[_Said], after: Sequence[_Said]) -> Iterator[Flaw]:
-    """What a PodCliqueSet that is deployed may not change any more."""
-    was = {each.where: each for each in before}
-    now = {each.where: each for each in after}
-    for where in dict.fromkeys((*was, *now)):
-        then, here = was.get(where), now.get(where)
+    """What a PodCliqueSet that is deployed may not change any more; the order of its parts it may.
+
+    Source: Grove operator/internal/webhook/admission/pcs/validation (v0.1.0-alpha.8),
+    disallowChangesToTopologyConstraintsWhenPCSIsUpdated.
+    """
+    was = {each.whose: each for each in before}
+    now = {each.whose: each for each in after}
+    for whose in dict.fromkeys((*was, *now)):
+        then, here = was.get(whose), now.get(whose)
         if then is None or here is None:
-            verb = "added" if then is None else "removed"
-            yield forbidden(where, f"may not be {verb} once the PodCliqueSet exists")
+            verb, where = ("added", here) if then is None else ("removed", then)
+            assert where is not None
+            yield forbidden(where.where, f"may not be {verb} once the PodCliqueSet exists")
             continue
         fields: tuple[Field, ...] = ("required", "preferred")
         for field in fields:
@@ -251,7 +267,7 @@ def _changes(before: Sequence[_Said], after: Sequence[_Said]) -> Iterator[Flaw]:
         named = then.constraint.topology_name
         if named and named != here.constraint.topology_name:
             text = f"{FIXED}: was {named}"
-            yield forbidden(f"{where}.topologyName", text)
+            yield forbidden(f"{here.where}.topologyName", text)
 
 
 RULES = ObjectRules(GROUP, KIND, check_pod_clique_set)
