@@ -142,6 +142,8 @@ class Dialect:
     """Whether its status says how the pods are that run, and how near they are to one another."""
     writes_first: ClassVar[bool] = False
     """Whether it writes a status also where no pod has come yet."""
+    writes_last: ClassVar[bool] = False
+    """Whether it writes one as well when the last pod is gone."""
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -341,7 +343,8 @@ class Dialect:
     ) -> StatusPatch | None:
         """The status this vocabulary expects on its object; None: none, or it is there already.
 
-        It is asked as well of a gang that has objects and no pods yet, if it `writes_first`.
+        It is asked as well of a gang that has objects and no pods, if it `writes_first` or
+        `writes_last`.
         """
         return None
 

@@ -27,6 +27,7 @@ class GroveDialect(Dialect):
     sources: ClassVar[frozenset[str]] = frozenset((claims.SOURCE,))
     writes_status: ClassVar[bool] = True
     reads_health: ClassVar[bool] = True
+    writes_last: ClassVar[bool] = True
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -111,4 +112,4 @@ class GroveDialect(Dialect):
         self, spec: GangSpec, objects: Collection[ObjectRecord], view: GangView
     ) -> StatusPatch | None:
         gang = claims.pod_gang_in(spec.key, objects)
-        return None if gang is None or not view.phase else status.status_of(gang, view)
+        return None if gang is None else status.status_of(gang, view)

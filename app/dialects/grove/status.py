@@ -72,6 +72,8 @@ def _phase(gang: PodGangRecord, view: GangView) -> str:
     """
     if view.phase == "done":
         return ""
+    if not view.phase:  # it has no pods, or none any more
+        return PENDING if gang.phase in (STARTING, RUNNING) else ""
     if view.bound or view.phase == "binding":
         return RUNNING if view.is_scheduled else STARTING
     is_told = view.phase == "waiting" or (

@@ -99,6 +99,8 @@ class Statuses:
         due, self._due = self._due, {}
         for key in sorted(due, key=self.pools.since):
             gang, patches = gangs.get(key), tuple[StatusPatch, ...]()
+            if gang is not None and _has_its_turn_to_come(gang):
+                continue  # its verdict, or its place, has it asked for again
             with confined(self.on_fault, "status of gang {}", key):
                 # One that is being born has none yet, and may never have.
                 has_pods = gang is not None and (gang.members or gang.birth is None)
@@ -154,17 +156,26 @@ class Statuses:
 
     def _of_no_pods(self, key: GangKey) -> tuple[StatusPatch, ...]:
         """The status of a gang that has objects and no pods: these may have to wait for a pool."""
-        if not self.dialects.of(key).writes_first:
+        dialect = self.dialects.of(key)
+        if not (dialect.writes_first or dialect.writes_last):
             return ()
         objects = self.objects.of(key)
         spec = self.objects.spec(key) if objects else None
         if spec is None:
             return ()
         view = GangView("", 0, 0, "", no_room=self.pools.refusal(key))
-        patches = tuple(self.dialects.of(key).statuses(spec, objects, view))
-        if patches and not view.no_room:
+        patches = tuple(dialect.statuses(spec, objects, view))
+        if dialect.writes_first and patches and not view.no_room:
             self.pools.grant(key)
         return patches
+
+
+def _has_its_turn_to_come(gang: Gang) -> bool:
+    """Whether no place has been searched for a gang since it is complete: why it waits is old."""
+    attempts = gang.reporting.attempts
+    return gang.phase is Phase.WAITING and not (
+        attempts and attempts[-1].last_at >= gang.complete_at
+    )
 
 
 def _is_scheduled(membership: MembershipStatus, spec: GangSpec, succeeded: int) -> bool:

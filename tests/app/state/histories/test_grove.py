@@ -889,3 +889,20 @@ def test_newer_operators_say_on_the_pod_gang_which_of_a_replica_comes_first():
     tail = msgspec.structs.replace(scaled(), role="Tail")
     started(world, tail, *more(base=""))
     assert blocks(on(world, "more")) == {1}
+
+
+def test_a_pod_gang_whose_pods_are_all_gone_runs_no_more():
+    made = pair()
+    world = world_of(made)
+    started(world, *members(1, "router"), *members(2, "worker"))
+    turned(world, made, lambda _: "ready")
+    world.effects.clear()
+    world.delete(*world.pods.values())
+    assert said_of(world)[:2] == ("Pending", RUNS | {"Scheduled": "False"})
+    world.tick()
+    assert len(world.told(WriteStatus)) == 1
+
+
+def test_of_a_pod_gang_without_pods_nothing_is_said():
+    world = world_of(pair())
+    assert world.told(WriteStatus) == []

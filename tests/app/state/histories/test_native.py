@@ -447,3 +447,13 @@ def test_a_pod_that_requests_what_kube_scheduler_would_not_keep_is_refused_and_n
 
 def scores_of(world, one, names):
     return world.engine.prioritize(one, Names(names), world.now)
+
+
+def test_why_a_gang_waits_is_not_said_before_a_place_was_searched_for():
+    """At a start its PodGroup may be read last: that it is not there is true no more."""
+    world = World(two_racks(), members(5), **ON)
+    world.apply(Listed(KIND, (group(least=5, key=RACK),)))
+    for _ in range(5):
+        world.tick()
+    (written,) = world.told(WriteStatus)
+    assert "cannot be placed: 4 of 5 pods fit" in str(written.status)
