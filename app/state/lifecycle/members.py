@@ -206,6 +206,6 @@ class Members:
     # -- objects of the vocabularies -----------------------------------------------------------
 
     def review(self, key: GangKey, now: float) -> None:
-        """Take a gang's roll call, since its objects declare something else now."""
-        self.roll_calls.review(self.gangs.by_key[key], now)
+        """Have a gang's roll call taken, since its objects declare something else now."""
+        self.roll_calls.review_soon(self.gangs.by_key[key], now)
         self.reports.note_object(key)

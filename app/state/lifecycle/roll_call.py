@@ -31,6 +31,7 @@ from app.state.reserve.replacements import Replacements
 from app.state.turns.budget import GANG, POD, Budget
 
 REST_SECONDS = 1e-4  # per member, between two roll calls of ticks: one takes 4e-6 …
+MOST_AT_ONCE = 256  # members of a gang whose roll call is cheap enough for every event
 LONG_REST_SECONDS = 1e-3  # … where no other member's place depends on it
 
 
@@ -72,6 +73,17 @@ class RollCalls:
             return True  # no member waits
         rest = REST_SECONDS if self.gangs.unreviewed[gang.key] else LONG_REST_SECONDS
         return now >= gang.reviewed_at + rest * len(gang.members)
+
+    def review_soon(self, gang: Gang, now: float) -> None:
+        """Take a roll call, or have it taken on a tick if that of a large gang was just taken.
+
+        Who may write an object of a gang may write it thirty times a second.
+        """
+        pods = len(gang.members)
+        if pods <= MOST_AT_ONCE or now >= gang.reviewed_at + REST_SECONDS * pods:
+            self.review(gang, now)
+        else:
+            self.gangs.owe_review(gang)
 
     def review_now(self, gang: Gang, now: float) -> None:
         """Take this gang's roll call if it is owed and pressing."""

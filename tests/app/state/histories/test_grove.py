@@ -10,6 +10,7 @@ from app.state.effects import STATUS, BindFailed, Evict, Ungate, WriteStatus
 from app.state.filter_result import Passed, Rejected
 from app.state.journal.record import Recorder
 from app.state.journal.replay import replay
+from app.state.lifecycle.roll_call import MOST_AT_ONCE
 from tests.app.dialects.grove.objects import (
     CREATED,
     GATE,
@@ -906,3 +907,15 @@ def test_a_pod_gang_whose_pods_are_all_gone_runs_no_more():
 def test_of_a_pod_gang_without_pods_nothing_is_said():
     world = world_of(pair())
     assert world.told(WriteStatus) == []
+
+
+def test_events_of_a_large_pod_gang_cost_one_roll_call_together():
+    pods = MOST_AT_ONCE + 1
+    world = world_of(pair(pods), *members(pods, "worker", gates=(GATE,)))
+    (gang_,) = world.engine.gangs.by_key.values()
+    before = gang_.roll_calls
+    for version in range(30):
+        world.put(msgspec.structs.replace(pair(pods - version % 2), version=f"{version}"))
+    assert gang_.roll_calls == before
+    world.tick(1.0)
+    assert gang_.roll_calls == before + 1
