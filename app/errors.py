@@ -11,6 +11,7 @@
     - Gone              410: the version or page asked for has expired; list again
     - TooManyRequests   429: the API server asks to wait (`retry_after`)
     - Unreachable       no answer at all: the request may or may not have been carried out
+      - NotListening    nothing listens at its address: it was not sent
     - NotLeading        a write that was not sent: another Corral may lead by now
 
 A pod that fits nowhere is not here: it is an answer.
@@ -99,6 +100,10 @@ class Unreachable(ApiError):
     def in_words(self, what: str) -> str:
         """The same, whether or not it was carried out."""
         return f"the API server did not answer the {what}"
+
+
+class NotListening(Unreachable):
+    """The connection was refused: the API server is down, or about to start."""
 
 
 class NotLeading(ApiError):

@@ -16,7 +16,7 @@ import aiohttp
 import msgspec
 from yarl import URL
 
-from app.errors import ApiError, TooLong, Unreachable, api_error
+from app.errors import ApiError, NotListening, TooLong, Unreachable, api_error
 from app.kube.client.credentials import Credentials
 from app.kube.decoding import wire
 from app.kube.decoding.escapes import shortened
@@ -232,4 +232,8 @@ def _pause(header: str) -> float | None:
 
 
 def _unreachable(what: str, error: Exception) -> Unreachable:
-    return Unreachable(f"{what}: {str(error) or type(error).__name__}")
+    is_refused = isinstance(error, aiohttp.ClientConnectorError) and isinstance(
+        error.os_error, ConnectionRefusedError
+    )
+    kind = NotListening if is_refused else Unreachable
+    return kind(f"{what}: {str(error) or type(error).__name__}")

@@ -35,6 +35,7 @@ from app.errors import (
     Forbidden,
     Gone,
     NotFound,
+    NotListening,
     TooManyRequests,
     Unreachable,
     api_error,
@@ -51,6 +52,9 @@ from app.kube.watch.versions import is_before
 
 EVENTS_PER_TURN = 32  # buffered lines never suspend; others need the loop within 1 ms
 BYTES_PER_TURN = 2**17  # about 32 pods; a larger object is a turn of its own
+# The longest pause while nothing listens: an attempt costs no API server anything then, and gangs
+# behind the gate go on when the watches do.
+NOT_LISTENING_SECONDS = 2.0
 _EVENTS: Mapping[str, type[Applied] | type[Deleted]] = {
     "ADDED": Applied,
     "MODIFIED": Applied,
@@ -120,10 +124,12 @@ class Reflector:
         self._backoff = Backoff(
             self._pace.rng, self._pace.first_seconds, self._pace.longest_seconds
         )
+        self._outage = Backoff(self._pace.rng, self._pace.first_seconds, NOT_LISTENING_SECONDS)
         self._version = ""  # of the last event seen; "" = everything has to be listed
         self._is_relist_due = False
         self._watching: asyncio.Timeout | None = None  # ends the watch that is under way
         self._is_absent = False
+        self._is_listening_awaited = False  # by the round that comes next
         self._heard_at = self._pace.clock()
         self._turn = _Turn()
         self._pages = Pages(
@@ -150,14 +156,17 @@ class Reflector:
         """Mirror until cancelled. Only an exception of the sink, a bug, ends it otherwise."""
         while True:
             began = self._pace.clock()
+            self._is_listening_awaited = False
             asked = await self._round()
             lasted = self._pace.clock() - began
             if lasted >= self._pace.progress_seconds:
                 self._backoff.reset()
+                self._outage.reset()
             if lasted >= self._pace.steady_seconds:
                 await self._pace.sleep(asked)
             else:
-                await self._pace.sleep(max(asked, self._backoff.pause()))
+                pauses = self._outage if self._is_listening_awaited else self._backoff
+                await self._pace.sleep(max(asked, pauses.pause()))
 
     def relist(self) -> None:
         """End the watch that is under way, and list once more.
@@ -200,6 +209,7 @@ class Reflector:
         except ApiError as error:
             if not _may_resume(error):
                 self._version = ""
+            self._is_listening_awaited = isinstance(error, NotListening)
             self._on_problem(self.kind, error)
             return error.retry_after or 0.0
         return 0.0

@@ -15,6 +15,7 @@ from app.errors import (
     Forbidden,
     Gone,
     NotFound,
+    NotListening,
     TooLong,
     TooManyRequests,
     Unreachable,
@@ -190,11 +191,27 @@ async def test_a_request_without_an_answer_ends_at_its_timeout(server, transport
     assert isinstance(cut.value.__cause__, TimeoutError)
 
 
-async def test_a_closed_port_is_unreachable(unused_tcp_port):
+async def test_a_closed_port_is_unreachable_as_nothing_listens(unused_tcp_port):
     connected = Transport(LocalAccess(f"http://127.0.0.1:{unused_tcp_port}"))
-    with pytest.raises(Unreachable):
+    with pytest.raises(NotListening):
         await connected.request("GET", "/x")
+    with pytest.raises(NotListening):
+        await anext(connected.stream("/watch", {}, 5.0))
     await connected.close()
+
+
+async def test_a_connection_that_ends_without_an_answer_is_not_taken_for_a_closed_port(
+    unused_tcp_port,
+):
+    async def hang_up(_reader, writer):
+        writer.close()
+
+    async with await asyncio.start_server(hang_up, "127.0.0.1", unused_tcp_port):
+        connected = Transport(LocalAccess(f"http://127.0.0.1:{unused_tcp_port}"))
+        with pytest.raises(Unreachable) as ended:
+            await connected.request("GET", "/x")
+        await connected.close()
+    assert type(ended.value) is Unreachable
 
 
 async def test_many_requests_run_at_once(server, transport):

@@ -15,7 +15,14 @@ import pytest
 
 from app.dialects.kueue.topology import RESOURCE as TOPOLOGIES
 from app.dialects.registry import DIALECTS
-from app.errors import CorralError, Forbidden, TooLong, TooManyRequests, Unreachable
+from app.errors import (
+    CorralError,
+    Forbidden,
+    NotListening,
+    TooLong,
+    TooManyRequests,
+    Unreachable,
+)
 from app.kube.client.transport import LONGEST_OBJECT
 from app.kube.core.aside import LARGE_BYTES
 from app.kube.decoding.label_keys import LabelKeys
@@ -24,6 +31,7 @@ from app.kube.watch.pages import MOST_PAGE_BYTES, PAGE_BYTES
 from app.kube.watch.reflector import (
     BYTES_PER_TURN,
     EVENTS_PER_TURN,
+    NOT_LISTENING_SECONDS,
     Pace,
     Reflector,
     _Turn,
@@ -677,7 +685,11 @@ class Broken:
     """A source in virtual time: lists at once; each watch lasts as told, the last ones alike."""
 
     def __init__(
-        self, *watches_last: float, lines: int = 0, size: int = 0, fails: bool = False
+        self,
+        *watches_last: float,
+        lines: int = 0,
+        size: int = 0,
+        failure: CorralError | None = None,
     ) -> None:
         self.now = 0.0
         self.attempts: list[float] = []
@@ -685,7 +697,7 @@ class Broken:
         self._watches_last = list(watches_last or [0.0])
         self._lines = lines
         self._padding = b" " * size
-        self._fails = fails
+        self._failure = failure
 
     async def request(
         self,
@@ -696,9 +708,9 @@ class Broken:
         timeout: float,
         most_bytes: int,
     ) -> bytes:
-        if self._fails:
+        if self._failure is not None:
             self.attempts.append(self.now)
-            raise Unreachable("refused")
+            raise self._failure
         return b'{"metadata":{"resourceVersion":"1"},"items":[]}'
 
     async def stream(
@@ -733,7 +745,7 @@ class Broken:
     [
         pytest.param({}, id="every_watch_ends_at_once"),
         pytest.param({"lines": 1}, id="every_watch_ends_after_one_line"),
-        pytest.param({"fails": True}, id="nothing_listens"),
+        pytest.param({"failure": Unreachable("no answer")}, id="nothing_answers"),
     ],
 )
 async def test_trouble_is_met_with_at_most_five_attempts_in_ten_seconds(trouble):
@@ -741,6 +753,36 @@ async def test_trouble_is_met_with_at_most_five_attempts_in_ten_seconds(trouble)
     await source.run_until(60.0)
     assert sum(moment <= 10.0 for moment in source.attempts) <= 5
     assert 5 <= len(source.attempts) <= 20
+
+
+async def test_where_nothing_listens_it_is_tried_every_other_second_at_least():
+    source = Broken(failure=NotListening("refused"))
+    await source.run_until(60.0)
+    pauses = [after - before for before, after in pairwise(source.attempts)]
+    assert max(pauses) <= NOT_LISTENING_SECONDS
+    assert min(pauses) >= 0.5
+
+
+async def test_an_outage_makes_no_pause_longer_that_comes_after_it(server, transport):
+    heard = Heard()
+    refused = [NotListening("refused")] * 5
+
+    class Restarting:
+        """Nothing listens there at first; then it is the server."""
+
+        def stream(self, path, params, read_timeout):
+            return transport.stream(path, params, read_timeout)
+
+        async def request(self, method, path, **how):
+            if refused:
+                raise refused.pop()
+            return await transport.request(method, path, **how)
+
+    server.script = [refusal(503, "ServiceUnavailable"), page([node("a", 1)], "10")]
+    async with reflecting(Restarting(), heard):
+        await heard.wait_until(lambda: len(heard.events) == 1)
+    assert len(heard.pauses) >= 6
+    assert 0.5 <= heard.pauses[5] <= 1.0
 
 
 async def test_watches_that_last_are_resumed_at_once():
