@@ -48,7 +48,7 @@ from app.kube.core.objects import PodRecord
 from app.kube.decoding.decode import with_kept
 from app.kube.leading.lease import NeighbourLease
 from app.kube.watch.events import Event, Kind
-from app.kube.watch.reflector import Reflector
+from app.kube.watch.reflector import Pace, Reflector
 from app.kube.watch.resource import Resource
 from app.metrics import Metrics
 from app.process.driver import Driver, fault_counter
@@ -164,7 +164,7 @@ def _wired(settings: Settings, metrics: Metrics, engine: Engine, outside: Outsid
     namespaces = Namespaces(settings.admission_namespace_selector)
     resources = engine.dialects.resources(keep, labels, engine.books.axis)
     sinks = _sinks(settings, resources, driver, namespaces, kept)
-    reflectors = _reflectors(outside.transport, sinks, metrics)
+    reflectors = _reflectors(settings, outside.transport, sinks, metrics)
     limits, simulators = _limits(settings), engine.hypothetical
     # A neighbour asks only while it leads; from elsewhere a Corral may be asked that does not.
     whose = who_leads(lease) if settings.own_lease else None
@@ -306,16 +306,21 @@ def _all_of(sinks: Sequence[Sink]) -> Sink:
 
 
 def _reflectors(
-    transport: Transport, sinks: Iterable[tuple[Resource, Sink]], metrics: Metrics
+    settings: Settings,
+    transport: Transport,
+    sinks: Iterable[tuple[Resource, Sink]],
+    metrics: Metrics,
 ) -> tuple[Reflector, ...]:
     """One watch per kind of object."""
+    pace = Pace(silence_seconds=settings.watch_silence_seconds)
 
     def problem(kind: Kind, error: CorralError) -> None:
         metrics.watch_problems[kind].inc()
         log.warning("watch", kind=kind, problem=str(error))
 
     reflectors = tuple(
-        Reflector(transport, resource, sink, on_problem=problem) for resource, sink in sinks
+        Reflector(transport, resource, sink, pace=pace, on_problem=problem)
+        for resource, sink in sinks
     )
     for each in reflectors:
         silence = metrics.watch_silent_seconds.labels(each.kind)

@@ -484,6 +484,10 @@ class Settings(EngineOptions, BaseSettings):
         60.0  # between two checks of the books; each takes 2 µs a pod, in pieces
     )
 
+    # A watch on which nothing has come for so long is asked for anew, from where it was. The API
+    # server sends a bookmark a minute. Before Corral counts as unready, after 150.
+    watch_silence_seconds: Annotated[float, Field(ge=1, le=140)] = 75.0
+
     # Writes to the API server
     bind_concurrency: Annotated[int, Field(ge=1, le=1024)] = 64  # 2,000 binds/s on two cores
     ungate_concurrency: Annotated[int, Field(ge=1, le=1024)] = 16  # patches under way at once

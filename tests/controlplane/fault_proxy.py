@@ -26,7 +26,7 @@ from tests.controlplane.plane import ControlPlane
 from tests.controlplane.proxy import Proxy
 
 MOST_BODY = 64 * 1024 * 1024
-READS, WRITES, WATCHES, ALL = "read", "write", "watch", ""
+READS, PAGES, WRITES, WATCHES, ALL = "read", "page", "write", "watch", ""
 PASSED_ON = {"authorization", "accept", "content-type", "user-agent", "accept-encoding"}
 PASSED_BACK = {"content-type", "content-encoding", "retry-after", "audit-id"}
 
@@ -37,21 +37,26 @@ _Answer = web.StreamResponse
 class Fault:
     """What happens to every so manieth request of a kind, or to lines of watches.
 
+    `on`: READS, WRITES, WATCHES, or PAGES, the reads of a list's second page and of those after it.
+    `path`: part of the paths that it is about.
+
     Of requests: "429", "500", "503", "410" are the answer, nothing is passed on; "lost": it is
     passed on, and the connection ends without the answer; "hung": for `seconds` nothing comes, then
     the connection ends; "slow": it waits for `seconds` first.
     Of a watch's lines: "closed" ends the stream in front of it, "truncated" in the middle of it;
     "garbage" puts bytes before it that are no JSON, "gone" is the API server's error of an expired
-    version; "twice" repeats it; "late" is `seconds` late, and all that follow it.
+    version; "twice" repeats it; "late" is `seconds` late, and all that follow it; "silent": neither
+    it nor anything after it comes, and the connection stays.
     """
 
     what: str
     on: str = ALL
     every: int = 1
     seconds: float = 0.0
+    path: str = ""
 
 
-LINE_FAULTS = ("closed", "truncated", "garbage", "gone", "twice", "late")
+LINE_FAULTS = ("closed", "truncated", "garbage", "gone", "twice", "late", "silent")
 
 
 class FaultProxy(Proxy):
@@ -95,7 +100,7 @@ class FaultProxy(Proxy):
 
     async def _answer(self, request: web.Request) -> _Answer:
         body = await request.read()
-        fault = self._met(_kind_of(request))
+        fault = self._met(request)
         if fault is not None and re.fullmatch(r"\d{3}", fault.what):
             return _refusal(int(fault.what))
         if fault is not None and fault.seconds:
@@ -114,7 +119,11 @@ class FaultProxy(Proxy):
                 back = {k: v for k, v in theirs.headers.items() if _is_in(k, PASSED_BACK)}
                 answer = web.StreamResponse(status=theirs.status, headers=back)
                 await answer.prepare(request)
-                parts = self._lines(theirs) if _kind_of(request) == WATCHES else _parts(theirs)
+                parts = (
+                    self._lines(request, theirs)
+                    if _kinds_of(request) == {WATCHES}
+                    else _parts(theirs)
+                )
                 async for part in parts:
                     await answer.write(part)
                 await answer.write_eof()
@@ -124,10 +133,12 @@ class FaultProxy(Proxy):
         except _Torn:
             return _hung_up(request)
 
-    def _met(self, kind: str, *, is_line: bool = False) -> Fault | None:
-        """The fault that this request, or this line, meets with."""
+    def _met(self, request: web.Request, *, is_line: bool = False) -> Fault | None:
+        """The fault that this request, or this line of its answer, meets with."""
         fault = self._fault
-        if fault is None or (fault.what in LINE_FAULTS) != is_line or fault.on not in (kind, ALL):
+        if fault is None or (fault.what in LINE_FAULTS) != is_line:
+            return None
+        if fault.on not in (*_kinds_of(request), ALL) or fault.path not in request.path:
             return None
         self._matched += 1
         if self._matched % fault.every:
@@ -137,17 +148,19 @@ class FaultProxy(Proxy):
 
     # -- watches -------------------------------------------------------------------------------
 
-    async def _lines(self, theirs: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    async def _lines(
+        self, request: web.Request, theirs: aiohttp.ClientResponse
+    ) -> AsyncIterator[bytes]:
         """The stream by lines, with what a fault makes of them. Raises: _Torn."""
         rest = b""
         async for part in theirs.content.iter_any():
             *lines, rest = (rest + part).split(b"\n")
             for line in lines:
-                async for made in self._line(line + b"\n"):
+                async for made in self._line(request, line + b"\n"):
                     yield made
 
-    async def _line(self, line: bytes) -> AsyncIterator[bytes]:
-        fault = self._met(WATCHES, is_line=True)
+    async def _line(self, request: web.Request, line: bytes) -> AsyncIterator[bytes]:
+        fault = self._met(request, is_line=True)
         match "" if fault is None else fault.what:
             case "closed":
                 raise _Torn
@@ -165,6 +178,8 @@ class FaultProxy(Proxy):
             case "late":
                 await asyncio.sleep(fault.seconds if fault else 0.0)
                 yield line
+            case "silent":
+                await asyncio.Event().wait()
             case _:
                 yield line
 
@@ -178,10 +193,12 @@ async def _parts(theirs: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
         yield part
 
 
-def _kind_of(request: web.Request) -> str:
+def _kinds_of(request: web.Request) -> set[str]:
     if request.method != "GET":
-        return WRITES
-    return WATCHES if request.query.get("watch") in ("1", "true", "True") else READS
+        return {WRITES}
+    if request.query.get("watch") in ("1", "true", "True"):
+        return {WATCHES}
+    return {READS, PAGES} if "continue" in request.query else {READS}
 
 
 def _is_in(name: str, names: set[str]) -> bool:

@@ -84,7 +84,7 @@ class Pace:
     page_objects: int = PAGE_OBJECTS
     page_seconds: float = PAGE_SECONDS
     watch_seconds: tuple[int, int] = (240, 300)  # drawn anew, so that watches do not end together
-    silence_seconds: float = 30.0  # beyond the end of a watch: then the connection is dead
+    silence_seconds: float = 75.0  # on a watch: then the connection is dead
     steady_seconds: float = 10.0  # a round that lasted this long may begin again at once
     progress_seconds: float = 2.0  # one that lasted this long is followed by the shortest pause
     absent_seconds: float = 30.0  # between two looks for an absent CRD
@@ -266,8 +266,8 @@ class Reflector:
             "allowWatchBookmarks": "true",
             "timeoutSeconds": str(seconds),
         }
-        silence = seconds + self._pace.silence_seconds
-        async with aclosing(self._source.stream(self._served.path, params, silence)) as lines:
+        stream = self._source.stream(self._served.path, params, self._pace.silence_seconds)
+        async with aclosing(stream) as lines:
             async for line in lines:
                 self._heard_at = self._pace.clock()
                 self._take(await aside.read(self._read, line))

@@ -7,6 +7,9 @@ from types import SimpleNamespace
 import pytest
 
 from app.process.parts import SHUTTING_DOWN, SILENT_SECONDS, unready
+from app.settings import Settings
+
+BOOKMARK_SECONDS = 62.5  # between two of the API server's: a minute, and what its ticker adds
 
 
 def watch(kind: str, silent_for: float) -> SimpleNamespace:
@@ -29,3 +32,9 @@ def watch(kind: str, silent_for: float) -> SimpleNamespace:
 def test_the_first_reason_is_told(is_draining, is_synced, silent_for, why):
     engine = SimpleNamespace(is_draining=is_draining, is_synced=is_synced)
     assert unready(engine, [watch("Node", 1.0), watch("Pod", silent_for)]) == why
+
+
+def test_a_dead_connection_is_replaced_before_it_makes_a_corral_unready():
+    given_up = Settings.model_fields["watch_silence_seconds"].default
+    assert given_up > BOOKMARK_SECONDS
+    assert given_up + BOOKMARK_SECONDS < SILENT_SECONDS

@@ -231,14 +231,31 @@ async def test_a_line_cut_in_the_middle_is_asked_for_again(server, transport):
     assert queries(server, "resourceVersion") == [None, "10", "11"]
 
 
-async def test_a_silent_watch_is_resumed(server, transport):
+async def test_a_watch_that_is_not_answered_is_asked_for_again(server, transport):
+    heard = Heard()
+
+    async def never_answer(_request):
+        await asyncio.Event().wait()
+
+    server.script = [
+        page([], "10"),
+        never_answer,
+        server.watch([line("ADDED", "a", 11)], then="hold"),
+    ]
+    async with reflecting(transport, heard, silence_seconds=0.05):
+        await heard.wait_until(lambda: len(heard.events) == 2)
+    assert queries(server, "resourceVersion")[:3] == [None, "10", "10"]
+    assert isinstance(heard.problems[0], Unreachable)
+
+
+async def test_a_silent_watch_is_resumed_long_before_it_would_end(server, transport):
     heard = Heard()
     server.script = [
         page([], "10"),
         server.watch([line("ADDED", "a", 11)], then="hold"),
         server.watch([line("ADDED", "b", 12)], then="hold"),
     ]
-    async with reflecting(transport, heard, watch_seconds=(0, 0), silence_seconds=0.05):
+    async with reflecting(transport, heard, silence_seconds=0.05):
         await heard.wait_until(lambda: len(heard.events) == 3)
     assert queries(server, "resourceVersion")[:3] == [None, "10", "11"]
     assert isinstance(heard.problems[0], Unreachable)
