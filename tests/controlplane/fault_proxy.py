@@ -27,6 +27,7 @@ from tests.controlplane.proxy import Proxy
 
 MOST_BODY = 64 * 1024 * 1024
 READS, PAGES, WRITES, WATCHES, ALL = "read", "page", "write", "watch", ""
+LONG_EVERY = 8
 PASSED_ON = {"authorization", "accept", "content-type", "user-agent", "accept-encoding"}
 PASSED_BACK = {"content-type", "content-encoding", "retry-after", "audit-id"}
 
@@ -42,7 +43,8 @@ class Fault:
 
     Of requests: "429", "500", "503", "410" are the answer, nothing is passed on; "lost": it is
     passed on, and the connection ends without the answer; "hung": for `seconds` nothing comes, then
-    the connection ends; "slow": it waits for `seconds` first.
+    the connection ends; "slow": it waits for `seconds` first, one in LONG_EVERY for `longest` where
+    that is given, and is passed on then, even if its client has given up.
     Of a watch's lines: "closed" ends the stream in front of it, "truncated" in the middle of it;
     "garbage" puts bytes before it that are no JSON, "gone" is the API server's error of an expired
     version; "twice" repeats it; "late" is `seconds` late, and all that follow it; "silent": neither
@@ -53,6 +55,7 @@ class Fault:
     on: str = ALL
     every: int = 1
     seconds: float = 0.0
+    longest: float = 0.0
     path: str = ""
 
 
@@ -104,7 +107,8 @@ class FaultProxy(Proxy):
         if fault is not None and re.fullmatch(r"\d{3}", fault.what):
             return _refusal(int(fault.what))
         if fault is not None and fault.seconds:
-            await asyncio.sleep(fault.seconds)
+            is_long = fault.longest and self.faulted % LONG_EVERY == 0
+            await asyncio.sleep(fault.longest if is_long else fault.seconds)
         if fault is not None and fault.what == "hung":
             return _hung_up(request)
         headers = {key: value for key, value in request.headers.items() if _is_in(key, PASSED_ON)}

@@ -83,7 +83,8 @@ def rights(cluster: Cluster) -> Iterator[None]:
     for each in shipped:
         cluster.delete(each["kind"], each["metadata"]["name"], "corral-system")
     for kind, name in (("Lease", "corral"), ("EndpointSlice", "corral-extender")):
-        cluster.delete(kind, name, "corral-system")
+        if cluster.get(kind, name, "corral-system"):
+            cluster.delete(kind, name, "corral-system")
 
 
 @pytest.fixture
