@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -20,6 +21,8 @@ from tests.workloads import asking, members
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
+ROUNDS = int(os.environ.get("CORRAL_FAULT_ROUNDS", "1"))
+MORE = ROUNDS // 10  # of ten moments
 IN_RACK = asking(required=RACK)
 TEN_MOMENTS = [
     *(("created", pods) for pods in (1, 6, 11, 15, 16)),
@@ -34,12 +37,12 @@ def slow_corral(plane: ControlPlane, cluster: Cluster, tmp_path: Path) -> Iterat
         yield corral
 
 
-@pytest.mark.timeout(240)  # ten starts and restarts: 30 s on an idle machine
+@pytest.mark.timeout(240 * (1 + MORE))  # ten starts and restarts: 30 s on an idle machine
 def test_a_gang_survives_kill_9_at_ten_moments_of_its_start(
     plane: ControlPlane, cluster: Cluster, slow_corral: CorralProcess
 ) -> None:
     plane.nodes(grid(racks=2, nodes=16, gpus=8))
-    for moment in TEN_MOMENTS:
+    for moment in (1 + MORE) * TEN_MOMENTS:
         before = Moment.now(cluster)
         with ThreadPoolExecutor(1) as creator:
             creation = creator.submit(cluster.create_all, sixteen("gang"))
@@ -58,19 +61,27 @@ def test_a_gang_survives_kill_9_at_ten_moments_of_its_start(
         clear(cluster)
 
 
+@pytest.mark.timeout(60 + 60 * ROUNDS)
 def test_without_corral_no_member_is_bound_and_other_schedulers_go_on(
     plane: ControlPlane, cluster: Cluster, corral: CorralProcess, tmp_path: Path
 ) -> None:
     plane.nodes(grid(racks=1, nodes=4, gpus=8))
-    corral.kill()
-    cluster.create_all(members("gang", 4, annotations=IN_RACK))
     with stock_scheduler(plane, tmp_path):
-        cluster.create(pod("theirs", scheduler="default-scheduler", requests={GPU: 8}))
-        cluster.wait(lambda: "theirs" in cluster.bound(), START_SECONDS, "the other's binding")
-    told = cluster.wait(lambda: told_to_all(cluster, 4), START_SECONDS, "every member's verdict")
+        for number in range(ROUNDS):
+            corral.kill()
+            cluster.create_all(members("gang", 4, annotations=IN_RACK))
+            cluster.create(pod("theirs", scheduler="default-scheduler", requests={GPU: 8}))
+            cluster.wait(lambda: "theirs" in cluster.bound(), START_SECONDS, "the other's binding")
+            told = cluster.wait(lambda: told_to_all(cluster, 4), START_SECONDS, "four verdicts")
+            assert list(cluster.bound()) == ["theirs"]
+            assert all("connection refused" in sentence for sentence in told.values())
 
-    assert list(cluster.bound()) == ["theirs"]
-    assert all("connection refused" in sentence for sentence in told.values())
+            corral.start()
+            cluster.delete("Pod", "theirs")
+            cluster.wait(
+                lambda: len(cluster.bound()) == 4, START_SECONDS, f"gang {number} after all"
+            )
+            clear(cluster)
 
 
 def wait_for_moment(cluster: Cluster, before: Moment, moment: tuple[str, int]) -> None:

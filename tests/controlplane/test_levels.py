@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from tests.workloads import asking, members
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
+ROUNDS = int(os.environ.get("CORRAL_FAULT_ROUNDS", "1"))  # each edit in each
 IN_RACK = asking(required=RACK)
 TOPOLOGY_VERSION = "kueue.x-k8s.io/v1beta2"
 TOPOLOGY_CRD = yaml.safe_load("""
@@ -86,6 +88,7 @@ WRONG = {
 }
 
 
+@pytest.mark.timeout(90 + 60 * ROUNDS)
 def test_a_topology_that_is_edited_in_whatever_way_breaks_nothing(
     plane: ControlPlane, cluster: Cluster, topology_crd: None, tmp_path: Path
 ) -> None:
@@ -94,7 +97,7 @@ def test_a_topology_that_is_edited_in_whatever_way_breaks_nothing(
     good = (BLOCK, RACK, HOSTNAME)
     with scheduled(plane, tmp_path, levels=()) as corral:
         cluster.create(topology("fabric", *good))
-        for name, levels in WRONG.items():
+        for name, levels in ROUNDS * [*WRONG.items()]:
             cluster.create_all(in_rack(name, 4, numbers=range(3)))
             edited = topology("fabric", *levels)
             cluster.patch("Topology", "fabric", {"spec": edited["spec"]})

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from tests.certificates import client, pair, replace
 from tests.cluster import RACK, Cluster, grid
 from tests.controlplane.cut_proxy import CutProxy
 from tests.controlplane.plane import SCHEDULER_CONFIG, ControlPlane
-from tests.controlplane.seen import START_SECONDS, racks_of, told_to_all
+from tests.controlplane.seen import START_SECONDS, clear, racks_of, told_to_all
 from tests.controlplane.webhook import installed
 from tests.corral_process import CorralProcess
 from tests.workloads import GATE, asking, gates_of, member, members
@@ -23,6 +25,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 CONFIG = SCHEDULER_CONFIG.with_name("1.36-mtls.yaml")
 IN_RACK = asking(required=RACK)
 TOMORROW = "schedulers of tomorrow"
+ROUNDS = int(os.environ.get("CORRAL_FAULT_ROUNDS", "1"))
 CLIENT_SECONDS = 1.5  # client-go uses a pair it has read for a second
 SERVER = ExtendedKeyUsageOID.SERVER_AUTH
 FAILED_HANDSHAKES = 'corral_broken_requests_total{reason="handshake"}'
@@ -124,6 +127,7 @@ def test_no_certificate_or_a_wrong_one_gets_an_alert_and_no_pod_is_bound(
     cluster.wait(lambda: len(cluster.bound()) == 4, START_SECONDS, "the gang's binding")
 
 
+@pytest.mark.timeout(90 + 30 * ROUNDS)
 def test_every_certificate_is_exchanged_while_gangs_start_and_no_call_fails(
     plane: ControlPlane, cluster: Cluster, guarded: CorralProcess, folder: Folder
 ) -> None:
@@ -132,14 +136,18 @@ def test_every_certificate_is_exchanged_while_gangs_start_and_no_call_fails(
         shown = folder.show("scheduler", by="schedulers")
         plane.start_scheduler(CONFIG, proxy.url, shown)
         before = len(plane.scheduler_log)
-        _start(cluster, proxy, "red", lambda: folder.serve("server of tomorrow"))
-        _start(cluster, proxy, "blue", lambda: folder.trust("schedulers", TOMORROW))
-        _start(cluster, proxy, "green", lambda: folder.show("scheduler of tomorrow", by=TOMORROW))
-        time.sleep(CLIENT_SECONDS)
-        _start(cluster, proxy, "grey", lambda: folder.trust(TOMORROW))
-        _start(cluster, proxy, "black", lambda: None)
+        today, tomorrow = "schedulers", TOMORROW
+        for _ in range(ROUNDS):
+            _start(cluster, proxy, "red", lambda: folder.serve("server of tomorrow"))
+            _start(cluster, proxy, "blue", partial(folder.trust, today, tomorrow))
+            _start(cluster, proxy, "green", partial(folder.show, "another scheduler", by=tomorrow))
+            time.sleep(CLIENT_SECONDS)
+            _start(cluster, proxy, "grey", partial(folder.trust, tomorrow))
+            _start(cluster, proxy, "black", lambda: None)
+            clear(cluster)
+            today, tomorrow = tomorrow, today
         plane.stop_scheduler()
-    assert guarded.metric(LOADED) >= 4  # at its start, and then three times
+    assert guarded.metric(LOADED) >= 1 + 3 * ROUNDS  # at its start, and three times in each round
     assert guarded.metric(FAILED_HANDSHAKES) == 0
     said = plane.scheduler_log[before:]
     assert [line for line in said.splitlines() if "tls: " in line or "x509: " in line] == []
