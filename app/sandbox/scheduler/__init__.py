@@ -7,5 +7,6 @@ leads to, and when a rejected pod is tried again. Left out are the plugins that 
 ports, volumes, topology spread, pod affinity and resource claims.
 
 Read in this order: `scheduler.py` (the loop), `queue.py` and `cluster_events.py` (who is next),
-`cycle` (the search for a node), `facts` (what it knows of pods and nodes), `recorder.py`.
+`cycle` (the search for a node), `preempting.py` (its victims are deleted), `facts` (what it knows
+of pods and nodes), `recorder.py`.
 """

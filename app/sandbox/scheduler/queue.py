@@ -4,8 +4,9 @@
                     ▲                              └─error──▶ error back-off     or back-off
                     └──── back-off over; back-off also at once while nothing else is active ──┘
 
-Gated pods stay among the unschedulable ones until their last gate is removed. The error back-off is
-never cut short; the other one is, as soon as the active queue is empty (SchedulerPopFromBackoffQ).
+Gated pods stay among the unschedulable ones until their last gate is removed, and so do pods that
+preempt others until the calls about their victims are made. The error back-off is never cut short;
+the other one is, as soon as the active queue is empty (SchedulerPopFromBackoffQ).
 Pure: the caller passes the time. Source: backend/queue of kubernetes 1.36.
 """
 
@@ -13,10 +14,16 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from app.sandbox.scheduler.cluster_events import ClusterEvent, is_worth_a_try, own_events
+from app.sandbox.scheduler.cluster_events import (
+    ClusterEvent,
+    Happening,
+    is_worth_a_try,
+    own_events,
+)
 from app.sandbox.scheduler.facts.pod_facts import PodFacts
 
 Place = Literal["active", "backoff", "error", "unschedulable", "in flight"]
@@ -63,8 +70,12 @@ class SchedulingQueue:
     """Invariant: every pod is in exactly one place; a heap entry counts only while its ticket is
     the pod's own. No call walks over pods that are not resting."""
 
-    def __init__(self, settings: QueueSettings) -> None:
+    def __init__(
+        self, settings: QueueSettings, *, is_held: Callable[[str], bool] = lambda uid: False
+    ) -> None:
+        """`is_held`: whether a pod, by its uid, may not be tried (a PreEnqueue plugin)."""
         self._settings = settings
+        self._is_held = is_held
         self._pods: dict[str, QueuedPod] = {}
         self._resting: dict[str, QueuedPod] = {}
         self._in_flight: dict[str, QueuedPod] = {}
@@ -114,13 +125,27 @@ class SchedulingQueue:
         if (pod := self._pods.pop(uid, None)) is not None:
             self._leave(pod)
 
-    def happened(self, event: ClusterEvent, now: float) -> None:
-        """Requeue every unschedulable pod that the event may help, after its back-off."""
+    def happened(self, event: ClusterEvent, now: float, *, up_to: float = math.inf) -> None:
+        """Requeue every unschedulable pod that the event may help, after its back-off.
+
+        `up_to`: the highest priority of a pod that it may help.
+        """
         for pod in self._in_flight.values():
             pod.events_in_flight.append(event)
         for pod in list(self._resting.values()):
-            if not pod.facts.gates and is_worth_a_try(pod.facts, pod.rejectors, event):
+            if pod.facts.gates or pod.facts.priority > up_to:
+                continue
+            if is_worth_a_try(pod.facts, pod.rejectors, event):
                 self._requeue(pod, now)
+
+    def activate(self, uid: str, now: float) -> None:
+        """Have a pod tried at once, whatever its back-off."""
+        pod = self._pods.get(uid)
+        if pod is not None and pod.place == "in flight":
+            pod.events_in_flight.append(ClusterEvent(Happening.TIMEOUT))
+        elif pod is not None and not pod.facts.gates and not self._is_held(uid):
+            pod.stamp = now if pod.place != "active" else pod.stamp
+            self._move(pod, "active")
 
     def pop(self, now: float) -> QueuedPod | None:
         """The next pod to try, or None: highest priority first, then the longest in its queue."""
@@ -177,6 +202,8 @@ class SchedulingQueue:
     def _requeue(self, pod: QueuedPod, now: float) -> None:
         if pod.facts.gates:
             pod.rejectors |= {GATES}
+            self._move(pod, "unschedulable")
+        elif self._is_held(pod.uid):
             self._move(pod, "unschedulable")
         elif not self._is_backing_off(pod, now):
             self._move(pod, "active")

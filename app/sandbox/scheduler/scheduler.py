@@ -2,10 +2,12 @@
 
     store ─▶ table + queue ─▶ pop ─▶ Cycle.find_node ─┬─ node ──▶ assume ─▶ task: /bind or Binding
                                 ▲                      └─ none ──▶ event, condition ─▶ queue
+                                │                            └───▶ task: victims are deleted
                                 └───────────── an error of the binding ◀──┘
 
-Serial: while an extender thinks, no other pod of any profile is tried. Bindings are not: every
-pod has its own task, without limit. Source: schedule_one.go, eventhandlers.go of kubernetes 1.36.
+Serial: while an extender thinks, no other pod of any profile is tried. Bindings and preemptions
+are not: every pod has its own task, without limit.
+Source: schedule_one.go, eventhandlers.go of kubernetes 1.36.
 """
 
 from __future__ import annotations
@@ -13,7 +15,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
-from dataclasses import replace
 from random import Random
 from typing import Literal
 
@@ -37,6 +38,7 @@ from app.sandbox.scheduler.cycle.extender import Extender, ExtenderError
 from app.sandbox.scheduler.facts.node_table import NodeTable
 from app.sandbox.scheduler.facts.pod_facts import PodFacts, facts_of
 from app.sandbox.scheduler.facts.scheduler_config import SchedulerConfig
+from app.sandbox.scheduler.preempting import Executor, Preempting
 from app.sandbox.scheduler.queue import QueuedPod, QueueSettings, SchedulingQueue
 from app.sandbox.scheduler.recorder import Recorder
 
@@ -53,8 +55,11 @@ class Scheduler:
     def __init__(
         self, registry: Registry, config: SchedulerConfig, *, rng: Random, speed: float = 1.0
     ) -> None:
+        self._recorder = Recorder(registry)
+        self._executor = Executor(registry, self._recorder, self._activate)
         self.queue = SchedulingQueue(
-            QueueSettings(initial_backoff=config.initial_backoff, max_backoff=config.max_backoff)
+            QueueSettings(initial_backoff=config.initial_backoff, max_backoff=config.max_backoff),
+            is_held=self._executor.holds,
         )
         self._registry = registry
         self._config = config
@@ -62,7 +67,6 @@ class Scheduler:
         self._rng = rng
         self._speed = speed
         self._table = NodeTable()
-        self._recorder = Recorder(registry)
         self._known: dict[str, PodFacts] = {}  # the last version seen, by uid
         self._nominated: dict[str, PodFacts] = {}
         self._extenders: list[Extender] = []
@@ -116,6 +120,7 @@ class Scheduler:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self._executor.stop()
         for extender in self._extenders:
             await extender.close()
         if self._loop and not self._loop.cancelled() and (error := self._loop.exception()):
@@ -167,6 +172,8 @@ class Scheduler:
         elif self._is_ours(facts):
             self._nominate(facts)
             self.queue.update(before, facts, self._now())
+            if before.nominated_node != facts.nominated_node:
+                self._nomination_ended(before)
             self._woken.set()
 
     def _pod_came(self, facts: PodFacts) -> None:
@@ -187,9 +194,22 @@ class Scheduler:
         # Also a pod that was only assumed here: it gives its place back.
         if self._table.remove_pod(facts.uid):
             self._happened(ClusterEvent(Happening.POD_REMOVED, pod=facts))
+        elif self._is_ours(facts):
+            self._nomination_ended(facts)
+
+    def _nomination_ended(self, facts: PodFacts) -> None:
+        """What the pod kept on its nominated node is for those of no higher priority now."""
+        if facts.nominated_node:
+            event = ClusterEvent(Happening.POD_REMOVED, pod=facts)
+            self.queue.happened(event, self._now(), up_to=facts.priority)
+            self._woken.set()
 
     def _happened(self, event: ClusterEvent) -> None:
         self.queue.happened(event, self._now())
+        self._woken.set()
+
+    def _activate(self, uid: str) -> None:
+        self.queue.activate(uid, self._now())
         self._woken.set()
 
     def _is_ours(self, facts: PodFacts) -> bool:
@@ -281,8 +301,8 @@ class Scheduler:
         A pod that got a node meanwhile is not requeued, but the event is emitted: so it is with a
         binding that succeeded and whose answer was lost.
         """
-        for victim in failure.victims:
-            self._evict(victim, preemptor=pod.facts)
+        if failure.nominates:
+            self._preempt(pod.facts, failure)
         stored = self._registry.store.get(POD, pod.facts.key)
         current = facts_of(stored, self._ignored) if stored else None
         if current is None or current.uid != pod.facts.uid:
@@ -319,17 +339,13 @@ class Scheduler:
         with contextlib.suppress(Refused):  # the pod may be gone by now
             self._registry.patch(POD, facts.key, {"status": change}, MERGE, "status")
 
-    def _evict(self, victim: PodFacts, *, preemptor: PodFacts) -> None:
-        text = f"Preempted by pod {preemptor.uid} on node {victim.node}"
-        self._record(
-            replace(victim, scheduler=preemptor.scheduler),
-            "Normal",
-            "Preempted",
-            "Preempting",
-            text,
-        )
-        with contextlib.suppress(Refused):
-            self._registry.delete(POD, victim.key, {"uid": victim.uid})
+    def _preempt(self, facts: PodFacts, failure: SchedulingFailure) -> None:
+        below = [
+            pod
+            for pod in self._nominated.values()
+            if pod.nominated_node == failure.nominates and pod.priority < facts.priority
+        ]
+        self._executor.begin(Preempting(facts, failure.nominates, failure.victims, below))
 
     def _record(
         self,

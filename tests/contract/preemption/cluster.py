@@ -196,20 +196,9 @@ class Cluster:
     def follow(self) -> None:
         """Count, end and make anew from now on."""
         self.registry.store.subscribe(POD, self._on_pod)
-        self.registry.store.subscribe(EVENT, self._on_event)
-
-    def _on_event(self, change: Change) -> None:
-        """Write the condition that kube-scheduler writes before it deletes.
-
-        Source: kubernetes 1.36 pkg/scheduler/framework/preemption/executor.go; the sandbox's
-        scheduler tells of it first, and writes no condition.
-        """
-        event = change.now.body
-        is_schedulers = event["message"].startswith("Preempted by pod")
-        if change.type == "ADDED" and event["reason"] == "Preempted" and is_schedulers:
-            self.condemn(event["involvedObject"]["name"])
 
     def condemn(self, name: str) -> None:
+        """Write the condition that a scheduler writes before it deletes a pod."""
         status = self.pod(name)["status"]
         condition = {
             "type": "DisruptionTarget",

@@ -11,8 +11,9 @@ from app.sandbox.apiserver.rules.quantity import amount
 from app.sandbox.apiserver.storage.kinds import Key, Object, key_of
 from app.sandbox.apiserver.storage.store import Stored
 
-# What scoring assumes of a container that requests nothing (scheduler/util/pod_resources.go).
 NOW = "~"  # a time after all others
+TARGET, BY_SCHEDULER = "DisruptionTarget", "PreemptionByScheduler"  # a condition and its reason
+# What scoring assumes of a container that requests nothing (scheduler/util/pod_resources.go).
 _ASSUMED_CPU, _ASSUMED_MEMORY = 100, 200 * 1024 * 1024
 
 
@@ -54,6 +55,14 @@ class PodFacts:
     @property
     def is_going(self) -> bool:
         return bool(self.body["metadata"].get("deletionTimestamp"))
+
+    @property
+    def is_preempted(self) -> bool:
+        """Whether it ends because a scheduler preempts it; one that is evicted does not count."""
+        conditions = (self.body.get("status") or {}).get("conditions") or []
+        said: Object = next((each for each in conditions if each["type"] == TARGET), {})
+        is_target = said.get("status") == "True" and said.get("reason") == BY_SCHEDULER
+        return self.is_going and is_target
 
 
 def facts_of(stored: Stored, ignored: Collection[str] = ()) -> PodFacts:
