@@ -70,20 +70,21 @@ class Cycle:
         absent = absent_claims(facts.body, self._has_claim)
         if absent:
             diagnosis.rejectors.update(absent)
-            raise await self._no_node(facts, diagnosis, pre_filter="; ".join(absent.values()))
+            why = "; ".join(absent.values())
+            raise await self._no_node(facts, rivals, diagnosis, pre_filter=why)
         pinned = pinned_names(facts)
         if pinned is not None:
             diagnosis.rejectors.add("NodeAffinity")
             if not pinned:
                 text = "pod affinity terms conflict"
-                raise await self._no_node(facts, diagnosis, pre_filter=text)
+                raise await self._no_node(facts, rivals, diagnosis, pre_filter=text)
         feasible: list[str] = []
         if facts.nominated_node:
             feasible = await self._probe_nominated(facts, rivals, diagnosis)
         if not feasible:
             feasible = await self._feasible(facts, rivals, diagnosis, pinned)
         if not feasible:
-            raise await self._no_node(facts, diagnosis)
+            raise await self._no_node(facts, rivals, diagnosis)
         return feasible[0] if len(feasible) == 1 else await self._best(facts, feasible)
 
     async def _probe_nominated(
@@ -182,7 +183,12 @@ class Cycle:
         return max(ranked)[2]
 
     async def _no_node(
-        self, facts: PodFacts, diagnosis: Diagnosis, *, pre_filter: str = ""
+        self,
+        facts: PodFacts,
+        rivals: list[PodFacts],
+        diagnosis: Diagnosis,
+        *,
+        pre_filter: str = "",
     ) -> SchedulingFailure:
         """The failure to raise, after the PostFilter step (preemption)."""
         attempt = await preempt(
@@ -190,6 +196,7 @@ class Cycle:
             facts,
             diagnosis,
             self._extenders,
+            rivals=rivals,
             budgets=self._budgets(),
             percentage=self._candidate_percentages.get(facts.scheduler, CANDIDATE_PERCENT),
         )

@@ -2,8 +2,8 @@
 
 A dry run over the nodes that failed for a curable reason, with the in-tree filters only, then
 /preempt of every interested extender, then one node is chosen: that with the fewest victims that a
-disruption budget protects, then the least important ones. Source: framework/preemption,
-plugins/defaultpreemption.
+disruption budget protects, then the least important ones. Not for a pod whose victims still end on
+its nominated node. Source: framework/preemption, plugins/defaultpreemption of kubernetes 1.36.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from app.sandbox.scheduler.facts.pod_facts import PodFacts
 _ERROR_PREFIX = "preemption: "
 # The DynamicResources plugin writes first; an error of preemption replaces its text.
 _PREFIX = "no new claims to deallocate, preemption: "
+_NEVER = "not eligible due to preemptionPolicy=Never."
+_STILL_ENDS = "not eligible due to a terminating pod on the nominated node."
 _NOT_HELPFUL = "Preemption is not helpful for scheduling"
 _EXPECTED = "expected at least one victim pod"
 _NO_VICTIMS = "No preemption victims found for incoming pod"
@@ -50,17 +52,22 @@ async def preempt(
     diagnosis: Diagnosis,
     extenders: Sequence[Extender],
     *,
+    rivals: Sequence[PodFacts] = (),
     budgets: Sequence[Object] = (),
     percentage: int = CANDIDATE_PERCENT,
 ) -> Preemption:
     """A node and its victims, or why there are none.
 
-    `budgets`: PodDisruptionBudgets. `percentage`: of the nodes, as many candidates are enough
+    `rivals`: pods that hold their nominated node against this one. `budgets`:
+    PodDisruptionBudgets. `percentage`: of the nodes, as many candidates are enough
     (minCandidateNodesPercentage).
     """
     if facts.body["spec"].get("preemptionPolicy") == "Never":
-        return Preemption(_PREFIX + "not eligible due to preemptionPolicy=Never.")
-    candidates, reasons = _dry_run(table, facts, diagnosis, budgets, percentage)
+        return Preemption(_PREFIX + _NEVER)
+    if _still_ends(table, facts, diagnosis):
+        return Preemption(_PREFIX + _STILL_ENDS)
+    dry_run = DryRun(table, facts, rivals, budgets)
+    candidates, reasons = dry_run.candidates(diagnosis, percentage)
     if not candidates:
         if errors := [text for why in reasons.values() for text in why if _is_error(text)]:
             joined = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
@@ -76,76 +83,85 @@ async def preempt(
     return Preemption("", node, candidates[node].pods)
 
 
-def _dry_run(
-    table: NodeTable,
-    facts: PodFacts,
-    diagnosis: Diagnosis,
-    budgets: Sequence[Object],
-    percentage: int,
-) -> tuple[dict[str, NodeVictims], dict[str, tuple[str, ...]]]:
-    """Candidate nodes with their victims, and why the other curable nodes are none."""
-    curable = [
-        name
-        for name, verdict in diagnosis.verdicts().items()
-        if not verdict.is_final and name in table.column_of
-    ]
-    wanted = max(len(curable) * percentage // 100, _FEWEST_CANDIDATES)
-    candidates: dict[str, NodeVictims] = {}
-    reasons: dict[str, tuple[str, ...]] = {}
-    for name in curable:
-        lower = [pod for pod in table.pods_on(name) if pod.priority < facts.priority]
-        if not lower:
-            reasons[name] = (_NO_VICTIMS,)
-            continue
-        victims = _victims(table, facts, name, lower, budgets)
-        if isinstance(victims, Verdict):
-            reasons[name] = victims.reasons
-        elif not victims.pods:
-            # The in-tree filters have nothing against this node: an extender had.
-            reasons[name] = (f'{_EXPECTED} on node "{name}"',)
-        else:
-            candidates[name] = victims
-            is_harmless = any(not each.pdb_violations for each in candidates.values())
-            if len(candidates) >= wanted and is_harmless:
-                break
-    return candidates, reasons
+def _still_ends(table: NodeTable, facts: PodFacts, diagnosis: Diagnosis) -> bool:
+    """Whether a pod that was preempted for this one still ends on a node that may yet take it."""
+    verdict = diagnosis.verdicts().get(facts.nominated_node)
+    if verdict is None or verdict.is_final:  # a node without a verdict is out for good
+        return False
+    there = table.pods_on(facts.nominated_node)
+    return any(pod.is_preempted and pod.priority < facts.priority for pod in there)
 
 
-def _victims(
-    table: NodeTable,
-    facts: PodFacts,
-    node: str,
-    lower: list[PodFacts],
-    budgets: Sequence[Object],
-) -> NodeVictims | Verdict:
-    """Remove all pods of lower priority, then re-add the most important while the pod still fits.
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """What would go on which node; the table is afterwards as it was."""
 
-    Those that a budget protects are re-added first. A verdict if the pod does not fit even on the
-    emptied node. The table is as before afterwards.
-    """
-    column = np.array([table.column_of[node]], np.intp)
+    table: NodeTable
+    facts: PodFacts
+    rivals: Sequence[PodFacts]
+    budgets: Sequence[Object]
 
-    def objection() -> Verdict | None:
-        return filter_nodes(table, facts, column, 1).verdicts().get(node)
+    def candidates(
+        self, diagnosis: Diagnosis, percentage: int
+    ) -> tuple[dict[str, NodeVictims], dict[str, tuple[str, ...]]]:
+        """Candidate nodes with their victims, and why the other curable nodes are none."""
+        curable = [
+            name
+            for name, verdict in diagnosis.verdicts().items()
+            if not verdict.is_final and name in self.table.column_of
+        ]
+        wanted = max(len(curable) * percentage // 100, _FEWEST_CANDIDATES)
+        candidates: dict[str, NodeVictims] = {}
+        reasons: dict[str, tuple[str, ...]] = {}
+        for name in curable:
+            victims = self._victims(name)
+            if victims is None:
+                reasons[name] = (_NO_VICTIMS,)
+            elif isinstance(victims, Verdict):
+                reasons[name] = victims.reasons
+            elif not victims.pods:
+                # The in-tree filters have nothing against this node: an extender had.
+                reasons[name] = (f'{_EXPECTED} on node "{name}"',)
+            else:
+                candidates[name] = victims
+                is_harmless = any(not each.pdb_violations for each in candidates.values())
+                if len(candidates) >= wanted and is_harmless:
+                    break
+        return candidates, reasons
 
-    assumed = {pod.uid for pod in lower if table.is_assumed(pod.uid)}
-    out = sorted(lower, key=_importance)
-    protected = _protected(out, budgets)
-    for pod in out:
-        table.remove_pod(pod.uid)
-    verdict = objection()
-    victims: list[PodFacts] = []
-    for pod in sorted(out, key=lambda pod: pod.uid not in protected):
-        table.add_pod(pod, node, is_assumed=pod.uid in assumed)
-        if verdict is None and objection() is not None:
+    def _victims(self, node: str) -> NodeVictims | Verdict | None:
+        """Remove all lower pods, then re-add the most important while the pod still fits.
+
+        Those that a budget protects are re-added first. A verdict if the pod does not fit even on
+        the emptied node; None where there is no pod of lower priority.
+        """
+        table = self.table
+        out = [pod for pod in table.pods_on(node) if pod.priority < self.facts.priority]
+        if not out:
+            return None
+        assumed = {pod.uid for pod in out if table.is_assumed(pod.uid)}
+        out.sort(key=_importance)
+        protected = _protected(out, self.budgets)
+        for pod in out:
             table.remove_pod(pod.uid)
-            victims.append(pod)
-    for pod in victims:
-        table.add_pod(pod, node, is_assumed=pod.uid in assumed)
-    if verdict is not None:
-        return verdict
-    violations = sum(pod.uid in protected for pod in victims)
-    return NodeVictims(tuple(sorted(victims, key=_importance)), violations)
+        verdict = self._objection(node)
+        victims: list[PodFacts] = []
+        for pod in sorted(out, key=lambda pod: pod.uid not in protected):
+            table.add_pod(pod, node, is_assumed=pod.uid in assumed)
+            if verdict is None and self._objection(node) is not None:
+                table.remove_pod(pod.uid)
+                victims.append(pod)
+        for pod in victims:
+            table.add_pod(pod, node, is_assumed=pod.uid in assumed)
+        if verdict is not None:
+            return verdict
+        violations = sum(pod.uid in protected for pod in victims)
+        return NodeVictims(tuple(sorted(victims, key=_importance)), violations)
+
+    def _objection(self, node: str) -> Verdict | None:
+        column = np.array([self.table.column_of[node]], np.intp)
+        outcome = filter_nodes(self.table, self.facts, column, 1, self.rivals)
+        return outcome.verdicts().get(node)
 
 
 def _importance(pod: PodFacts) -> tuple[int, str, Key]:

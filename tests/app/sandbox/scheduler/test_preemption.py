@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from app.sandbox import Sandbox
-from app.sandbox.apiserver.storage.kinds import POD, PRIORITY_CLASS
+from app.sandbox.apiserver.storage.kinds import NODE, POD, PRIORITY_CLASS
 from app.sandbox.apiserver.storage.store import Change
 from app.sandbox.scheduler.scheduler import Scheduler
 from tests.app.sandbox.http import MERGE, until
@@ -192,6 +192,20 @@ async def test_where_a_victim_has_another_uid_now_the_last_is_spared_and_the_pod
 # -- nominated pods -------------------------------------------------------------------------------
 
 
+async def test_room_that_a_pod_of_equal_priority_is_nominated_for_is_not_made_twice(
+    sandbox: Sandbox,
+) -> None:
+    await started(sandbox, 2)
+    await run(sandbox, "a", cpu="2", day=2, is_slow=True)
+    await run(sandbox, "b", cpu="2", day=1, is_slow=True)
+    add_pod(sandbox, high("first", cpu="2"))
+    await until(lambda: is_ending(sandbox, "a"))
+    add_pod(sandbox, high("second", cpu="2"))
+    await until(lambda: nominated(sandbox, "second"))
+    assert nominated(sandbox, "second") == node_of(sandbox, "b")
+    await until(lambda: is_ending(sandbox, "b"))
+
+
 async def test_room_that_a_pod_of_lower_priority_is_nominated_for_goes_to_a_higher_one(
     sandbox: Sandbox,
 ) -> None:
@@ -226,3 +240,61 @@ async def test_what_a_nominated_pod_keeps_is_free_once_it_is_none(
         change = {"status": {"nominatedNodeName": None}}
         sandbox.registry.patch(POD, ("default", "nominated"), change, MERGE, "status")
     await until(lambda: node_of(sandbox, "low") == "n0")
+
+
+# -- who may preempt again ------------------------------------------------------------------------
+
+
+async def test_nobody_else_goes_for_a_pod_while_its_victim_ends(sandbox: Sandbox) -> None:
+    scheduler = await started(sandbox, 2)
+    await run(sandbox, "a", cpu="2", day=2, is_slow=True)
+    await run(sandbox, "b", cpu="2", day=1)
+    add_pod(sandbox, high("hp", cpu="2"))
+    await until(lambda: is_ending(sandbox, "a"))
+    begin(sandbox, "b", day=3)  # now it is the one to be chosen
+    wake(sandbox)
+    said = "preemption: not eligible due to a terminating pod on the nominated node."
+    await until(lambda: said in condition_of(sandbox, "hp")["message"])
+    await settled(scheduler, uid_of(sandbox, "hp"))
+    assert is_there(sandbox, "b")
+    assert nominated(sandbox, "hp") == node_of(sandbox, "a")
+    end(sandbox, "a")
+    await until(lambda: node_of(sandbox, "hp"))
+    assert is_there(sandbox, "b")
+
+
+async def test_while_a_pod_ends_that_is_evicted_another_one_may_go(sandbox: Sandbox) -> None:
+    """Only what kube-scheduler preempts is waited for."""
+    scheduler = await started(sandbox, 2)
+    await run(sandbox, "a", cpu="2", day=2, is_slow=True)
+    await run(sandbox, "b", cpu="2", day=1)
+    sandbox.registry.delete(POD, ("default", "a"))
+    add_pod(sandbox, high("hp", cpu="2"))
+    await until(lambda: nominated(sandbox, "hp"))
+    await settled(scheduler, uid_of(sandbox, "hp"))
+    assert nominated(sandbox, "hp") == node_of(sandbox, "a")
+    begin(sandbox, "b", day=3)
+    wake(sandbox)
+    await until(lambda: not is_there(sandbox, "b"))
+
+
+async def test_where_the_nominated_node_is_of_no_use_another_pod_goes(sandbox: Sandbox) -> None:
+    await started(sandbox, 2)
+    await run(sandbox, "a", cpu="2", day=2, is_slow=True)
+    await run(sandbox, "b", cpu="2", day=1)
+    add_pod(sandbox, high("hp", cpu="2"))
+    await until(lambda: is_ending(sandbox, "a"))
+    closed = {"spec": {"unschedulable": True}}
+    sandbox.registry.patch(NODE, ("", node_of(sandbox, "a")), closed, MERGE)
+    wake(sandbox)
+    await until(lambda: not is_there(sandbox, "b"))
+
+
+async def test_a_pod_that_may_not_preempt_waits(sandbox: Sandbox) -> None:
+    scheduler = await started(sandbox, 1)
+    await run(sandbox, "low", cpu="2", day=1)
+    add_pod(sandbox, high("hp", cpu="2", preemptionPolicy="Never"))
+    await settled(scheduler, uid_of(sandbox, "hp"))
+    said = "preemption: not eligible due to preemptionPolicy=Never."
+    assert said in condition_of(sandbox, "hp")["message"]
+    assert is_there(sandbox, "low")
