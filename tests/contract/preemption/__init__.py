@@ -3,5 +3,6 @@
     table.py ──▶ play.py ──▶ cluster.py: the sandbox, Corral behind HTTP, kubelets, owners
                                  └── virtual_time.py: minutes pass in milliseconds
 
-Read in this order: `table.py`, `play.py`, `cluster.py`, `virtual_time.py`.
+Read in this order: `table.py`, `play.py`, `cluster.py`, `virtual_time.py`. Apart from them stands
+`choices.py`: what a kube-scheduler without Corral does, the sandbox's or the real one.
 """
