@@ -1048,7 +1048,11 @@ PLANTED = (
     ),
     Planted(
         "app.process.taking_over.TakingOver._shows",
-        Change("expression", "set(gates).issuperset(gang.members[uid].pod.gates)", becomes="True"),
+        Change(
+            "expression",
+            "set(pod.gates).issuperset(gang.members[uid].pod.gates)",
+            becomes="True",
+        ),
         "a Corral leads before its watch has shown the last patches of the one before",
         test="tests/app/process/test_taking_over.py::"
         "test_it_waits_for_what_the_watch_does_not_show_yet",
