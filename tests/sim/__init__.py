@@ -1,9 +1,9 @@
 """A seeded world in virtual time around the real engine; `world.py` has the picture.
 
-Order to read: clock, dialects, api, objects, watch, calls · queue, extender, cache, post_filter,
-kube_scheduler · life, observer, corral, writes · kinds, owners, workloads, kubelets · faults,
-chaos · budgets, evictions, born · told, starts, checks, isolation, bypass, absent, born_checks,
-preemption, making_room, shadow · oracle, places, liveness, afterwards · vocabulary, and volcano/,
-grove/, native/ and kai/, whose `__init__` have their own order · world, runs, planted ·
-node_autoscaler, an actor that no random world has.
+Order to read: clock, dialects, api, objects, watch, calls · queue, extender, cache, victims,
+post_filter, kube_scheduler · life, observer, corral, writes · kinds, owners, workloads, kubelets ·
+faults, chaos · budgets, preemptors, evictions, born · told, starts, checks, isolation, bypass,
+absent, born_checks, preemption, making_room, shadow · oracle, places, liveness, afterwards ·
+vocabulary, and volcano/, grove/, native/ and kai/, whose `__init__` have their own order · world,
+runs, planted · node_autoscaler, an actor that no random world has.
 """

@@ -72,6 +72,7 @@ class ApiServer:
         self.objects: dict[Kind, dict[str, Any]] = {kind: {} for kind in _ALL}
         self.changes: dict[Kind, list[Change]] = {kind: [] for kind in _ALL}
         self.succeeded_and_gone: dict[GangKey, Counter[str]] = {}  # pods of groups, by set
+        self.started: dict[str, float] = {}  # since when the pods are on their nodes, by uid
         self.stopped: set[GangKey] = set()  # groups of which a pod succeeded as it was deleted
         self._history = history
         self._clock = clock
@@ -124,6 +125,7 @@ class ApiServer:
         record = self.objects[kind].pop(name)
         gone = msgspec.structs.replace(record, version=str(self.version))
         if isinstance(gone, PodRecord):
+            self.started.pop(gone.uid, None)
             self._count_succeeded(gone)
         self._history.say(f"api: {kind} {name} gone")
         self._note(kind, Change(gone, is_deleted=True, version=self.version))
@@ -151,6 +153,8 @@ class ApiServer:
         self.version += 1
         record = msgspec.structs.replace(record, version=str(self.version))
         self.objects[kind][record.name] = record
+        if isinstance(record, PodRecord) and record.node:
+            self.started.setdefault(record.uid, self._clock.now)
         self._note(kind, Change(record, is_deleted=False, version=self.version))
         return record
 

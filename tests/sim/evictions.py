@@ -32,6 +32,7 @@ MOST_WORKLOADS = 20  # at a time
 MOST_PODS = 4  # of a gang of high priority
 MOST_HIGH = 4  # gangs of high priority at a time
 HIGH = (20, 50, 50)  # priorities; `kinds.draw` has none as high
+NEVER_SHARE = 0.08  # of those: no other pod goes for them
 MIXED_SHARE = 0.15  # of gangs
 MIXED = 60  # of the first pod of some gangs: a gang counts as its most important pod
 DISTURBED_PER_MINUTE = 60.0  # at most: tried so often, and there must be a plan
@@ -94,10 +95,10 @@ class Evictions:
         return self.rng.randrange(len(effects)) if self.rng.random() < CRASH_SHARE else None
 
 
-def evictions_of(seed: int) -> Evictions | None:
-    """How others are evicted for gangs in this world, if they are."""
+def evictions_of(seed: int, *, is_sure: bool = False) -> Evictions | None:
+    """How others are evicted for gangs in this world, if they are; `is_sure`: in every one."""
     rng = Random(f"evictions {seed}")
-    if rng.random() >= ON_SHARE:
+    if rng.random() >= ON_SHARE and not is_sure:
         return None
     settings = (
         ("preempt", "on"),
@@ -211,6 +212,7 @@ class Contest:
         while not workload.is_gang:
             workload = self._drawn(MOST_PODS)
         workload.priority = rng.choice(HIGH)
+        workload.preempts = rng.random() >= NEVER_SHARE
         if REQUIRED in workload.annotations and SLICE_LEVEL not in workload.annotations:
             # Else few of them find a whole domain of lower pods.
             level = rng.choice(("", "", BLOCK, RACK))

@@ -41,6 +41,7 @@ ANY_SHAPE = Shape()
 MOST_USUAL = 8  # pods; where there are larger gangs, they are this share of all workloads
 LARGE_SHARE = 0.3
 LEAST_HIGH = 100  # priority of pods that others are preempted for; `draw` has none as high
+NEVER_SHARE = 0.1  # of those: their preemptionPolicy is Never
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,7 @@ class Workload:
     pod_clique_set: PodCliqueSet | None = field(default=None, kw_only=True)  # of Grove's
     native: Policy | None = field(default=None, kw_only=True)  # of the PodGroup, if it has one
     failures_left: int | None = None  # pods that may fail before a Job does
+    preempts: bool = True  # others may go for its pods
     lacks_volume: str = ""  # "first" or "all" of its pods: kube-scheduler has no node for them
 
     @property
@@ -149,7 +151,9 @@ def draw(rng: Random, most_pods: int, most_gpus: int, gated_share: float) -> Wor
 def preemptor(rng: Random, most_gpus: int) -> Workload:
     """Ordinary pods of a priority that no other workload has, without a name."""
     priority = rng.choice((LEAST_HIGH, 1000, 1000))
-    return _ordinary(rng, rng.choice((1, 1, 2, 3)), most_gpus, priority)
+    made = _ordinary(rng, rng.choice((1, 1, 2, 3)), most_gpus, priority)
+    made.preempts = rng.random() >= NEVER_SHARE
+    return made
 
 
 def filler(rng: Random, most_gpus: int) -> Workload:

@@ -103,6 +103,8 @@ class RoomChecks:
         counted = {member.pod.uid for member in life.engine.gangs.by_key[key].unplanned()}
         waiting = [pod for pod in _waiting(life, key) if pod.uid in counted]
         priority = min((pod.priority for pod in waiting), default=0)  # of none that is in excess
+        never = [pod.name for pod in waiting if not pod.preempts]
+        require(not never, f"P1: others are to go for gang {key}, and {never} may not preempt")
         for victim in answer.victims:
             self._may_go(life, key, priority, victim, told)
         self._within_budgets(life, answer, told)

@@ -364,6 +364,15 @@ PLANTED = (
         "pods go for a gang by the priority of its most important pod",
     ),
     Planted(
+        "app.state.preempt.making_room.MakingRoom._may_ask",
+        Change(
+            "expression",
+            "all(member.pod.preempts for member in gang.membership.unbound)",
+            becomes="True",
+        ),
+        "pods go for a gang whose preemptionPolicy is Never",
+    ),
+    Planted(
         "app.state.preempt.room_plans.RoomPlans.is_wanted",
         Change(
             "expression",
@@ -1049,9 +1058,7 @@ PLANTED = (
     Planted(
         "app.process.taking_over.TakingOver._shows",
         Change(
-            "expression",
-            "set(pod.gates).issuperset(gang.members[uid].pod.gates)",
-            becomes="True",
+            "expression", "set(pod.gates).issuperset(gang.members[uid].pod.gates)", becomes="True"
         ),
         "a Corral leads before its watch has shown the last patches of the one before",
         test="tests/app/process/test_taking_over.py::"

@@ -3,7 +3,7 @@
     eligible? ─▶ candidates with their victims ─▶ /preempt ─▶ nominated node ─▶ victims deleted
 
 Candidates are the nodes that its own filters refuse and would not, with the pods of lower priority
-gone; a node that /filter refused is none. Not modelled: PodDisruptionBudgets, preemptionPolicy.
+gone; a node that /filter refused is none. Who goes from which node is chosen in `victims.py`.
 Source: kubernetes v1.36 pkg/scheduler/framework/preemption, plugins/defaultpreemption.
 """
 
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from random import Random
 
+from app.dialects.budgets.dialect import KIND as BUDGET
 from app.kube.core.objects import PodRecord
 from app.state.filter_result import Victims
 from tests.sim.api import ApiServer
@@ -23,6 +24,7 @@ from tests.sim.extender import Extender, Unavailable
 from tests.sim.faults import Hits
 from tests.sim.node_filters import may_be_on
 from tests.sim.queue import Queue
+from tests.sim.victims import DryRun
 from tests.sim.violation import require
 
 SLOW_SECONDS = 5.0  # a victim that needs more to end takes its time
@@ -78,7 +80,12 @@ class PostFilter:
         """Make room for a pod. `refused`: the nodes that only the extender keeps it from."""
         if not self._is_eligible(pod, refused):
             return
-        offered = self._candidates(pod, refused)
+        dry_run = DryRun(self._cache, pod, self._api.list(BUDGET), self._api.started)
+        offered = {
+            name: victims
+            for name in self._cache.nodes
+            if name not in refused and (victims := dry_run.victims(name)) is not None
+        }
         if not offered:
             self.nominate(pod, "")
             return
@@ -86,8 +93,10 @@ class PostFilter:
             answer = self._ask(pod, offered)
         except Unavailable:
             return
+        if any(victims.pdb_violations for victims in offered.values()):
+            self._hits.hit("F20 budget")
         if answer:
-            node = self._best(answer)
+            node = dry_run.best(answer)
             self._carry_out(pod, node, answer[node].uids)
         else:
             self._hits.hit("F20 none")
@@ -109,6 +118,9 @@ class PostFilter:
 
     def _is_eligible(self, pod: PodRecord, refused: Collection[str]) -> bool:
         """Not while pods end on its nominated node, unless it cannot be had any more."""
+        if not pod.preempts:
+            self._hits.hit("F20 never")
+            return False
         name = pod.nominated_node
         node = self._cache.nodes.get(name)
         if name in refused or node is None or not may_be_on(node, pod.shape):
@@ -117,27 +129,6 @@ class PostFilter:
             each.is_terminating and each.is_preempted and each.priority < pod.priority
             for each in self._cache.on(name)
         )
-
-    def _candidates(self, pod: PodRecord, refused: Collection[str]) -> dict[str, Victims]:
-        """The nodes that would take the pod, and who would have to go there."""
-        found = {}
-        for name in self._cache.nodes:
-            if name not in refused and (victims := self._victims(pod, name)):
-                found[name] = Victims(tuple(victims), 0)
-        return found
-
-    def _victims(self, pod: PodRecord, name: str) -> list[str]:
-        """As few uids as are enough, the most important first; none if it does not fit at all."""
-        lower = [each for each in self._cache.on(name) if each.priority < pod.priority]
-        lower.sort(key=lambda each: (-each.priority, each.created, each.name))
-        victims = {each.uid: None for each in lower}
-        if not lower or not self._cache.fits(pod, name, victims):
-            return []
-        for each in lower:
-            rest = {uid: None for uid in victims if uid != each.uid}
-            if self._cache.fits(pod, name, rest):
-                victims = rest
-        return list(victims)
 
     def _ask(self, pod: PodRecord, offered: Mapping[str, Victims]) -> Mapping[str, Victims]:
         """The extender's choice.
@@ -153,16 +144,6 @@ class PostFilter:
             self._history.say(f"{self._name}: the answer about {pod.name} is lost")
             raise Unavailable
         return answer
-
-    def _best(self, answer: Mapping[str, Victims]) -> str:
-        """The node whose victims matter least; an extender that is not ready may leave several."""
-
-        def cost(name: str) -> tuple[object, ...]:
-            uids = answer[name].uids
-            ranks = [each.priority for each in self._cache.on(name) if each.uid in uids]
-            return max(ranks), sum(ranks) + len(ranks) * 2**31, len(ranks), name
-
-        return min(answer, key=cost)
 
     # -- carrying it out -----------------------------------------------------------------------
 

@@ -91,6 +91,7 @@ class PreemptionChecks:
         _within_the_question(life, asked)
         for node, victims in asked.answer.items():
             require(claim_of(pod) is None, f"P1: pods end on {node} for member {pod.name}")
+            require(pod.preempts, f"P1: pods end on {node} for {pod.name}, which may not preempt")
             if life.engine.is_synced:
                 _only_lower(life, pod, victims.uids)
                 self._only_once(life, pod, node, victims.uids)
@@ -214,6 +215,7 @@ def _within_the_question(life: Life, asked: PreemptCall) -> None:
     for node, victims in answer.items():
         require(node in offered and bool(victims.uids), what)
         require(set(victims.uids) <= set(offered[node].uids), what)
+        require(victims.pdb_violations <= offered[node].pdb_violations, what)
 
 
 def _only_lower(life: Life, pod: PodRecord, uids: Iterable[str]) -> None:

@@ -42,6 +42,8 @@ def check_room_is_sought(
         waiting = [pod for pod in members if not pod.node and not pod.is_finished]
         if not waiting or any(map(is_hopeless, members)) or any(map(counts, members)):
             continue  # none goes for a gang of which some pods run
+        if not all(pod.preempts for pod in waiting):
+            continue
         priority = min(pod.priority for pod in waiting)
         lower = {
             pod.uid

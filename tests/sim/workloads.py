@@ -167,6 +167,7 @@ class Workloads:
             priority=workload.priority_of(name),
             shape=template.shape,
         )
+        made = msgspec.structs.replace(made, preempts=workload.preempts)
         return self._owners(workload).as_created(workload, made)
 
     def _store(self, workload: Workload, made: PodRecord) -> None:

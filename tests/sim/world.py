@@ -27,7 +27,7 @@ from app.kube.core.objects import Amounts, PodRecord
 from app.kube.watch.events import Kind
 from app.state.born.suspended import AGAIN_SECONDS, LONGEST_SECONDS
 from app.state.settings import EngineSettings
-from tests.records import BLOCK, GPU, RACK, node
+from tests.records import BLOCK, RACK, node
 from tests.sim.afterwards import (
     STARVATION_SECONDS,
     crowd,
@@ -49,7 +49,7 @@ from tests.sim.evictions import LEAST_SECONDS, Contest, evictions_of
 from tests.sim.faults import Hits
 from tests.sim.grove.life import Grove
 from tests.sim.kai.life import Kai
-from tests.sim.kinds import LEAST_HIGH, POOL, Workload, filler, preemptor
+from tests.sim.kinds import POOL
 from tests.sim.kube_scheduler import SCHEDULER, KubeScheduler
 from tests.sim.liveness import (
     check_books,
@@ -59,10 +59,9 @@ from tests.sim.liveness import (
 )
 from tests.sim.making_room import RoomChecks
 from tests.sim.native.life import Native
-from tests.sim.node_filters import counts, lacks, may_be_on, totals_by_node
 from tests.sim.objects import Objects
-from tests.sim.post_filter import Preemption
 from tests.sim.preemption import PreemptionChecks, check_nothing_stays, nominated_by
+from tests.sim.preemptors import Preemptors, preemption_of
 from tests.sim.queue import MOST_BACKOFF
 from tests.sim.room_sought import check_room_is_sought
 from tests.sim.told import life_of
@@ -94,11 +93,6 @@ FAILING_SHARE = 0.25  # of the gangs there
 BOUNDS = {0: (2, 0.0), 2: (0, 0.2)}
 BOUNDED_EVERY = 5  # seeds
 UNBOUNDED = (32, 1.0)
-PREEMPTING_SHARE = 1 / 3  # of the seeds; in the others no pod is preempted
-MOST_PREEMPTORS = 3  # workloads of high priority at a time
-GIVEN_UP_SHARE = 0.1  # each time, of the pods for which others end: one is deleted
-MOST_WITH_FILLERS = 10  # workloads at a time
-PREEMPTORS_PER_MINUTE = 20.0  # at most: they come when there is no room for them
 SHORT_SEARCHES_SHARE = 1 / 3  # of the seeds
 GIVEN_BACK_SHARE = 0.7
 LEAST_VISITS, DEFAULT_VISITS = 1_000, 20_000
@@ -181,14 +175,6 @@ def _narrowed_pods_given_back(seed: int) -> bool:
     return Random(f"given back {seed}").random() < GIVEN_BACK_SHARE
 
 
-def preemption_of(rng: Random) -> Preemption | None:
-    """How kube-scheduler preempts in this world, if it does."""
-    if rng.random() >= PREEMPTING_SHARE:
-        return None
-    grace = rng.choice(((0.2, 2.0), (1.0, 10.0), (5.0, 40.0), (5.0, 40.0)))
-    return Preemption(rng, failures=rng.choice((0.0, 0.1, 0.3)), grace=grace)
-
-
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What became of one seed."""
@@ -206,9 +192,18 @@ class Outcome:
 
 
 class World:
-    """Everything of one seed; `run` plays it to the end."""
+    """Everything of one seed; `run` plays it to the end.
 
-    def __init__(self, seed: int, *, on_line: Callable[[str], None] | None = None) -> None:
+    `preempting`: pods are preempted and evicted for others in it, whatever its number.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        *,
+        preempting: bool = False,
+        on_line: Callable[[str], None] | None = None,
+    ) -> None:
         self.seed = seed
         self.rng = Random(seed)
         self.clock = Clock()
@@ -226,8 +221,7 @@ class World:
             )
         self.history.say(f"seed {seed}: {self.profile}")
         self.api = ApiServer(self.clock, self.history)
-        # Numbers of its own: a seed without it is the history that it was.
-        self.preemption = preemption_of(Random(f"preemption {seed}"))
+        self.preemption = preemption_of(seed, is_sure=preempting)
         self.network = Network(self.clock, self.rng, self.hits)
         self.named: dict[tuple[str, str], str] = {}
         self.checks = Checks(self.clock, self.api, self.rng, self.hits, self.named)
@@ -237,7 +231,7 @@ class World:
             self.checks.preemption = PreemptionChecks(
                 self.clock, self.api, self.preemption.rng, self._is_scheduler_late, self._expected
             )
-        self.evictions = evictions_of(seed)
+        self.evictions = evictions_of(seed, is_sure=preempting)
         if self.evictions is not None:
             self.history.say(f"evicts: {self.evictions.settings}")
             self.checks.room = RoomChecks(
@@ -287,6 +281,9 @@ class World:
         )
         self.corrals = [self._corral(f"corral-{n}", settings) for n in range(self.profile.corrals)]
         self.contest = Contest(self, self.evictions) if self.evictions is not None else None
+        self.preemptors: Preemptors | None = None
+        if self.preemption is not None:
+            self.preemptors = Preemptors(self, self.preemption)
         self._leaders = 0
         self.scheduler = self._lead(self.corrals[0])
 
@@ -466,8 +463,8 @@ class World:
         for stream in self.all_streams():
             stream.lag = profile.quick_lag
         self._plan_workloads()
-        if self.preemption is not None:
-            self._plan_preemptors(self.preemption)
+        if self.preemptors is not None:
+            self.preemptors.begin()
         if self.contest is not None:
             self.contest.begin()
         if self.webhook is not None:
@@ -510,49 +507,10 @@ class World:
 
         self.clock.after(self.rng.uniform(0.0, 5.0), create)
 
-    def _plan_preemptors(self, preemption: Preemption) -> None:
-        """Fill the cluster, and have pods of high priority come that it has no room for."""
-        rng = preemption.rng
-
-        def create() -> None:
-            if self.chaos.is_healed:
-                return
-            workloads = self.workloads
-            there = [each for each in workloads.all.values() if each.priority >= LEAST_HIGH]
-            nominated = [pod for pod in self.api.list("Pod") if pod.nominated_node and not pod.node]
-            if nominated and rng.random() < GIVEN_UP_SHARE:
-                self.hits.hit("F20 given up")
-                workloads.delete_pod(rng.choice(nominated))
-            high = preemptor(rng, self.profile.gpus)
-            if not self._is_full_for(high):
-                if len(workloads.all) < MOST_WITH_FILLERS:
-                    self._begin(filler(rng, self.profile.gpus))
-            elif len(there) < MOST_PREEMPTORS:
-                self.hits.hit("W preemptor")
-                self._begin(high)
-            self.clock.after(rng.expovariate(PREEMPTORS_PER_MINUTE / 60.0), create)
-
-        self.clock.after(rng.uniform(5.0, 15.0), create)
-
-    def _begin(self, workload: Workload) -> None:
-        workload.name = self.workloads.new_name(workload.kind)
-        self.workloads.begin(workload)
-
-    def _is_full_for(self, workload: Workload) -> bool:
-        """Whether no node has as many devices left as one of its pods requests."""
-        template = workload.templates[0]
-        runs = [(pod.node, pod.request) for pod in self.api.pods.values() if counts(pod)]
-        taken = totals_by_node(runs)
-        return all(
-            lacks(node, taken.get(name, {}), ((GPU, template.gpus),))
-            for name, node in self.api.nodes.items()
-            if may_be_on(node, template.shape)
-        )
-
     def _heal(self) -> None:
         self.chaos.heal()
-        if self.preemption is not None:
-            self.preemption.heal()
+        if self.preemptors is not None:
+            self.preemptors.heal()
         if self.contest is not None:
             self.contest.heal()
         if self.webhook is not None:
