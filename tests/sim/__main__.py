@@ -1,6 +1,6 @@
-"""python -m tests.sim --seeds 500 [--first N] [--jobs J] [--twice]
+"""python -m tests.sim --seeds 500 [--first N] [--jobs J] [--twice] [--preempting]
 
-or --seed N [--trace] [--journal FILE], or --replay FILE
+or --seed N [--trace] [--journal FILE] [--preempting], or --replay FILE
 """
 
 from __future__ import annotations
@@ -24,16 +24,22 @@ def main() -> int:
     parser.add_argument("--twice", action="store_true", help="again, with other string hashes")
     parser.add_argument("--journal", type=Path, help="keep the inputs of --seed's engines here")
     parser.add_argument("--replay", type=Path, help="play the engines of such a journal again")
+    parser.add_argument(
+        "--preempting",
+        action="store_true",
+        help="have pods preempted and evicted for others in every history, not in every third",
+    )
     asked = parser.parse_args()
+    preempting: bool = asked.preempting
     if asked.replay is not None:
         return show_replay(asked.replay)
     if asked.journal is not None and asked.seed is None:
         parser.error("--journal needs --seed")
     if asked.seed is not None:
-        return show_one(asked.seed, trace=asked.trace, journal=asked.journal)
+        return show_one(asked.seed, trace=asked.trace, journal=asked.journal, preempting=preempting)
     if asked.twice:
-        return play_twice(asked.first, asked.seeds, jobs=asked.jobs)
-    return play(asked.first, asked.seeds, jobs=asked.jobs, stops=asked.stop)
+        return play_twice(asked.first, asked.seeds, jobs=asked.jobs, preempting=preempting)
+    return play(asked.first, asked.seeds, jobs=asked.jobs, stops=asked.stop, preempting=preempting)
 
 
 if __name__ == "__main__":

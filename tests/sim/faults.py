@@ -94,6 +94,8 @@ FAULTS: dict[str, str] = {
     "F20 not nominated": "a nominated node is not written",
     "F20 given up": "a pod is deleted while others end for it",
     "F20 not deleted": "a victim is not deleted",
+    "F20 budget": "a budget protects a pod that would be preempted",
+    "F20 never": "a pod of high priority finds no node and may not preempt",
     "F21 asked": "the API server is asked whether it would evict a pod for a gang",
     "F21 evicted": "a pod is evicted for a gang",
     "F21 budget": "a budget forbids an eviction",
@@ -183,6 +185,23 @@ WORKLOADS: dict[str, str] = {
     "W spare held": "a place beside those of the members is held",
 }
 COUNTED = {**FAULTS, **WORKLOADS}
+# Worlds where others are evicted for gangs have no workloads of Volcano's (`world.CONTESTED`).
+WITHOUT_VOLCANO = frozenset(
+    {
+        "F13 HyperNode deleted",
+        "F13 HyperNode changed",
+        "F13 PodGroup deleted",
+        "F13 queue changed",
+        "W vcjob",
+        "W podgroup",
+        "W vcpods",
+        "W partitions",
+        "W foreign vcjob",
+        "W queue full",
+        "W in one HyperNode",
+        "W PodGroup at rest",
+    }
+)
 
 
 class Hits:

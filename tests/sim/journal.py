@@ -27,7 +27,13 @@ class Played:
     notes: tuple[str, ...]
 
 
-def record(seed: int, journal: Path, *, on_line: Callable[[str], None] | None = None) -> Outcome:
+def record(
+    seed: int,
+    journal: Path,
+    *,
+    preempting: bool = False,
+    on_line: Callable[[str], None] | None = None,
+) -> Outcome:
     """Play a seed and keep the journal of every life of every Corral; earlier ones make way."""
     for path in _of_lives(journal):
         path.unlink()
@@ -37,7 +43,7 @@ def record(seed: int, journal: Path, *, on_line: Callable[[str], None] | None = 
             path = journal.with_name(f"{journal.name}.{name}.{incarnation}")
             return stack.enter_context(path.open("wb")).write
 
-        world = World(seed, on_line=on_line)
+        world = World(seed, preempting=preempting, on_line=on_line)
         for corral in world.corrals:
             corral.keep_journals(opened)
         return world.run()
