@@ -217,6 +217,18 @@ def test_who_runs_where_racks_came_apart_is_no_violation():
     judged.checks.took(judged.life)
 
 
+def test_a_binding_apart_whose_end_nobody_heard_of_is_no_plan_apart_afterwards():
+    judged = Judged(a_set(1, pack="rack"))
+    judged.come(worker("w0"))
+    ((uid, planned),) = judged.world.gang("p-0").plan.nodes.items()
+    others = [each.name for each in NODES if each.labels[RACK] != f"r{int(planned[1]) // 2}"]
+    judged.show(worker("r0", on=others[0], phase="Running"))
+    judged.life.posted[uid] = planned
+    judged.checks.took(judged.life)
+    del judged.life.posted[uid]
+    judged.checks.took(judged.life)
+
+
 def test_a_plan_by_a_level_that_is_not_known_is_a_violation_unless_it_was_made_before():
     judged = Judged(a_set(1, pack="rack"))
     judged.come(worker("w0"))

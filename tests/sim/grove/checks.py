@@ -244,6 +244,12 @@ def _kept(
     placed = bound | ({on for _, _, on in new & life.apart} & nodes.keys())
     if bound and len({domain_of(nodes[each], scope.level, levels) for each in placed}) > 1:
         life.apart |= new
+        # A binding whose end nobody has heard of may count as none later on.
+        life.apart |= {
+            (scope.level, pod.uid, posted[pod.uid])
+            for pod in scope.pods
+            if not pod.node and posted[pod.uid]
+        }
     planned = {node for _, _, node in new - life.apart}
     if not planned:
         return
