@@ -396,6 +396,12 @@ class EngineOptions(BaseModel):
     # take a node that is held: members are narrowed to domains beside theirs, too.
     marker_resource: bool = False
 
+    @field_validator("native_pod_groups", "backfill", "preempt", "needs_nodes", mode="before")
+    @classmethod
+    def _words(cls, value: object) -> object:
+        """YAML reads off and on without quotes as booleans."""
+        return {False: "off", True: "on"}[value] if isinstance(value, bool) else value
+
     @field_validator("marker_resource")
     @classmethod
     def _has_no_autoscalers(cls, marks: bool, info: ValidationInfo) -> bool:

@@ -302,6 +302,16 @@ def test_a_file_that_holds_no_settings(settings_file, text, complaint):
         load({"settings": settings_file(text)})
 
 
+@pytest.mark.parametrize("name", ["native_pod_groups", "backfill", "preempt", "needs_nodes"])
+def test_off_and_on_need_no_quotes_in_a_file(settings_file, name):
+    assert getattr(load({"settings": settings_file(f"{name}: off\n")}), name) == "off"
+
+
+def test_a_switch_that_cannot_be_on_says_so(settings_file):
+    with pytest.raises(SettingsError, match=r"backfill: True is not valid: Input should be 'off'"):
+        load({"settings": settings_file("backfill: on\n")})
+
+
 def test_an_empty_file_changes_nothing(settings_file):
     assert load({"settings": settings_file("")}) == Settings()
 

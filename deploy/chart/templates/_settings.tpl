@@ -15,7 +15,7 @@ rights (corral.roles), the scheduler's configuration (_scheduler.tpl), condition
 {{- $text = join "; " $shapes -}}
 {{- end -}}
 {{- /* YAML takes a bare `on` for true. */ -}}
-{{- if and (kindIs "bool" $value) (has $name (list "native_pod_groups" "needs_nodes" "preempt")) -}}
+{{- if and (kindIs "bool" $value) (has $name (list "backfill" "native_pod_groups" "needs_nodes" "preempt")) -}}
 {{- $text = ternary "on" "off" $value -}}
 {{- end -}}
 {{- $_ := set $texts $name $text -}}
