@@ -190,7 +190,7 @@ class Marks:
         need = gang.need
         if gang.reporting.sentence_at is None:
             return None  # nothing is known yet, or a plan was lost
-        if need.since is None or gang.binding.awaited or not _has_who_waits(gang):
+        if need.since is None or not _has_who_waits(gang):
             return False
         if need.is_open:
             self._look_into(gang, now)
