@@ -71,16 +71,25 @@ class Outlook:
         """The domains that could take the gang, those with the lowest bounds first."""
         tree, level = self._problem.tree, self._problem.level
         is_enough_alone = self._takes(self._alone)
-        least_pods = self._least_pods()
         room = [self._by(counts) for counts in self._every]
         feasible = np.flatnonzero(self._takes(self._every))
         ones_in = self._by_domain(feasible)
-        found: list[tuple[int, int, int, int]] = []
-        for domain in feasible.tolist():
-            gangs, pods = 0, int(least_pods[domain])
-            if not is_enough_alone[domain]:
-                gangs, pods = self._least_gangs(domain, ones_in.get(domain, ()))
-            found.append((gangs, pods, sum(int(sums[domain]) for sums in room), domain))
+        gangs_in, pods_in = np.zeros_like(room[0]), np.zeros_like(room[0])
+        places = np.zeros((len(room), room[0].size), dtype=np.int64)
+        for domain in feasible[~is_enough_alone[feasible]].tolist():
+            gangs_in[domain], pods_in[domain], places[:, domain] = self._least_gangs(
+                domain, ones_in.get(domain, ())
+            )
+        pods_in += self._least_pods(places, at_least=gangs_in == 0)
+        found = [
+            (
+                int(gangs_in[domain]),
+                int(pods_in[domain]),
+                sum(int(sums[domain]) for sums in room),
+                domain,
+            )
+            for domain in feasible.tolist()
+        ]
         for gangs, pods, _, domain in sorted(found):
             subtree = whole(tree) if level < 0 else subtree_of(tree, level, domain)
             ones = ones_in.get(domain, ())
@@ -126,28 +135,31 @@ class Outlook:
 
     # -- what goes at least ----------------------------------------------------------------------
 
-    def _least_gangs(self, domain: int, ones: Sequence[int]) -> tuple[int, int]:
-        """So many gangs go at least, beside pods that are in none, and so many pods with them."""
+    def _least_gangs(self, domain: int, ones: Sequence[int]) -> tuple[int, int, list[int]]:
+        """How many gangs go at least, and pods with them; by kind, places they make at most.
+
+        With whatever else goes on the nodes that these gangs are on.
+        """
         table, level = self._problem.table, self._problem.level
         inside = slice(None) if level < 0 else self._problem.tree.slots(level, domain)
         gangs = [one for one in ones if table.is_gang[one]]
-        least = 1
-        for alone, every, (_, needed) in zip(
-            self._alone, self._every, self._problem.demand, strict=True
-        ):
+        slots = [table.changes.slots[table.first[one] : table.end[one]] for one in gangs]
+
+        def gains(after: Counts, before: Counts) -> list[int]:
+            more = np.zeros_like(after)
+            more[inside] = (after - before)[inside]
+            return sorted((int(more[its].sum()) for its in slots), reverse=True)
+
+        least, kinds = 1, self._problem.demand
+        for alone, every, (_, needed) in zip(self._alone, self._every, kinds, strict=True):
             lacks = needed - int(alone[inside].sum())
-            more = np.zeros_like(every)
-            more[inside] = (every - alone)[inside]
-            gains = sorted(
-                (
-                    int(more[table.changes.slots[table.first[one] : table.end[one]]].sum())
-                    for one in gangs
-                ),
-                reverse=True,
-            )
-            enough = np.cumsum(gains).searchsorted(lacks) + 1
-            least = max(least, min(int(enough), len(gains)))
-        return least, sum(sorted(table.pods[gangs].tolist())[:least])
+            enough = np.cumsum(gains(every, alone)).searchsorted(lacks) + 1
+            least = max(least, min(int(enough), len(gangs)))
+        places = [
+            sum(gains(every, now)[:least])
+            for every, now in zip(self._every, self._problem.now, strict=True)
+        ]
+        return least, sum(sorted(table.pods[gangs].tolist())[:least]), places
 
     def _least_work(self, ones: Sequence[int], number: int, *, is_gang: bool) -> int:
         """The least that is lost with so many gangs, or with so many pods in none."""
@@ -155,11 +167,12 @@ class Outlook:
         works = table.work[chosen[table.is_gang[chosen] == is_gang]]
         return int(np.sort(works)[:number].sum())
 
-    def _least_pods(self) -> Counts:
-        """How many pods go at least where no gang does. Shapes: (D,).
+    def _least_pods(self, places: Counts, at_least: Mask) -> Counts:
+        """How many pods go at least that are in no gang. Shapes: (kinds, D), (D,) -> (D,).
 
         A place on a node takes at least as many pods as the largest there would, and a pod makes
-        no more places than the node gains in all; the cheapest places come first.
+        no more places than the node gains in all; the cheapest places come first. `places`: so many
+        are there without them, of each kind. `at_least`: where one goes at least.
         """
         problem = self._problem
         slots, freed = self._slots[self._is_alone], self._freed[:, self._is_alone]
@@ -167,9 +180,9 @@ class Outlook:
         largest = np.zeros_like(problem.free)
         for largest_of, freed_of in zip(largest, freed, strict=True):
             np.maximum.at(largest_of, slots, freed_of)
-        least = np.ones(self._by(problem.now[0]).size)
-        for (kind, needed), now, alone in zip(
-            problem.demand, problem.now, self._alone, strict=True
+        least = at_least.astype(np.float64)
+        for (kind, needed), now, alone, made in zip(
+            problem.demand, problem.now, self._alone, places, strict=True
         ):
             gained = alone - now
             price = 1 / np.maximum(gained, 1)
@@ -178,7 +191,7 @@ class Outlook:
                 # For one place more; each further one there lacks no less.
                 lacks = np.maximum((now + 1) * amount - problem.free[at], 0)
                 np.maximum(price, lacks / np.where(largest[at] > 0, largest[at], np.inf), out=price)
-            filled = self._filled(price, gained, needed - self._by(now))
+            filled = self._filled(price, gained, needed - self._by(now) - made)
             np.maximum(least, np.ceil(filled - 1e-9), out=least)
         return least.astype(np.int64)
 

@@ -107,8 +107,20 @@ TWO_RACKS = "b1/r1/n1 gpu=8\nb1/r1/n2 gpu=8\nb2/r2/n3 gpu=8\nb2/r2/n4 gpu=8"
         pytest.param(
             ["a n1 n2 n3 gpu=8", "b n4 gpu=8"],
             ["2 gpu=8"],
-            [("n1 n2", Loss(0, 1, 3, 0), "a"), ("n3 n4", Loss(0, 1, 3, 0), "b a")],
+            [("n1 n2", Loss(0, 1, 3, 0), "a"), ("n3 n4", Loss(0, 1, 4, 0), "b a")],
             id="a_gang_counts_with_the_pods_it_has_elsewhere",
+        ),
+        pytest.param(
+            ["a n1 n3 n4 gpu=8", "b n2 gpu=4", "c n2 gpu=4"],
+            ["2 gpu=8"],
+            [("n3 n4", Loss(0, 1, 3, 0), "a"), ("n1 n2", Loss(0, 1, 5, 0), "b c a")],
+            id="pods_that_go_beside_a_gang_are_counted",
+        ),
+        pytest.param(
+            ["a n1 n2 gpu=4", "b n1 gpu=4", "c n2 gpu=4", "d n3 n3 n3 n4 gpu=2"],
+            ["2 gpu=8"],
+            [("n1 n2", Loss(0, 1, 2, 0), "a b c"), ("n3 n4", Loss(0, 1, 4, 0), "d")],
+            id="on_the_nodes_of_a_gang_no_more_than_it_is_sure_to_go",
         ),
         pytest.param(
             ["a n1 gpu=8", "stays n2 gpu=8", "b n3 gpu=8"],
