@@ -6,6 +6,6 @@ could take the gang, and what is answered has been placed by the search itself.
 
 Read in this order: `victim` (who may go, what is lost with them, the answers), `table` (those who
 may go, as arrays), `trial` (whether a domain takes the gang without some of them), `outlook` (which
-domains could, and what is lost there at least), `branch` (the least set in one domain), `choose`
-(the least of all).
+domains could, and what is lost there at least), `branch` (the least set in one domain), `thin`
+(who of a set may stay after all), `choose` (the least of all).
 """

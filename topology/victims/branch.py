@@ -5,7 +5,8 @@
               cut where as much goes as with the best known set, or where all that may still go
               would not be enough
 
-Visits have a bound that is counted. Where it ends, the best set so far stands, and is not proven.
+Visits have a bound that is counted, a lower one for the branches. Where it ends, the best set so
+far stands, and is not proven.
 Sets that differ only in the work that is lost are compared for fewer visits: it is a guess.
 """
 
@@ -58,14 +59,16 @@ class Branch:
         allowed: Mapping[str, int],
         bound: Loss,
         best_loss: Loss | None,
-        most_visits: int,
+        greedy_visits: int,
+        branch_visits: int,
         *,
         ends_none: bool = False,
     ) -> None:
         """`ones`: who may go, in the order in which they are tried.
 
         `allowed`: how many pods each budget lets go. `bound`: so much goes at least. `best_loss`:
-        with the best set known elsewhere. `ends_none`: no owner may give up.
+        with the best set known elsewhere. `greedy_visits`, `branch_visits`: up to so many of the
+        problem's it goes on. `ends_none`: no owner may give up.
         """
         self._domain = domain
         self._victims = table.candidates
@@ -74,7 +77,7 @@ class Branch:
         self._lasts = table.lasts
         self._ends_none = ends_none
         self._bound = bound
-        self._most_visits = most_visits
+        self._greedy_visits, self._branch_visits = greedy_visits, branch_visits
         self._begun_at = domain.problem.visits
         self._losses = {one: table.loss(one) for one in ones}
         self._spent = Counter[str]()  # pods that go, by the budget that counts them …
@@ -134,7 +137,7 @@ class Branch:
     def _begin_greedily(self) -> None:
         gone: list[int] = []
         for one in self._ones:
-            if self._is_used_up():
+            if self._is_used_up(self._greedy_visits):
                 break
             if self._may_go(one):
                 self._take(one)
@@ -149,7 +152,7 @@ class Branch:
         """Those that must go beside the others; leaves the books as they were."""
         stay: list[int] = []
         for one in sorted(gone, key=self._losses.__getitem__, reverse=True):
-            if self._is_used_up():
+            if self._is_used_up(self._greedy_visits):
                 break
             self._now.turn(one)
             if self._now.fits():
@@ -195,10 +198,10 @@ class Branch:
         is_least = self.best_loss is not None and self.best_loss[:3] <= self._bound[:3]
         if is_least and self._visits - self._begun_at >= WORK_VISITS:
             return True
-        return self._is_used_up()
+        return self._is_used_up(self._branch_visits)
 
-    def _is_used_up(self) -> bool:
-        self.is_cut_short |= self._visits >= self._most_visits
+    def _is_used_up(self, most: int) -> bool:
+        self.is_cut_short |= self._visits >= most
         return self.is_cut_short
 
     def _is_less(self, loss: Loss, more: Loss) -> bool:

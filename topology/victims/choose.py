@@ -2,8 +2,10 @@
 
     all gone ─▶ fits nowhere: no victims            else the lowest priority that is enough
     end no owner for good ─▶ if there is such a set, it is less than any other
-    every domain, lowest bound first ─▶ `branch` in it ─▶ stop where the bound is the best loss
-    the best ─▶ placed by the search itself; those that may stay beside it stay
+    every domain, lowest bound first ─▶ `branch` in it, for a part of what is left of the visits
+        ─▶ stop where the bound is the best loss
+    those not searched to the end ─▶ `branch` again, for the rest
+    the best ─▶ `thin`: those that may stay beside it stay ─▶ placed by the search itself
 
 Every domain is compared, not the first that works. How narrow a domain is plays no part: a gang
 that prefers a level and would fit without it has no victims, and where it needs some, the fewest
@@ -12,7 +14,7 @@ go.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 
 import numpy as np
 
@@ -25,11 +27,12 @@ from topology.model.tree import Tree
 from topology.victims.branch import Branch
 from topology.victims.outlook import Outlook, Prospect
 from topology.victims.table import Table
+from topology.victims.thin import thinned
 from topology.victims.trial import Domain, Problem
-from topology.victims.victim import NOTHING, Loss, NoVictims, Victim, Victims, loss_of
+from topology.victims.victim import NOTHING, Loss, NoVictims, Victims, loss_of
 
 VISITS = 9_000  # of one call: nodes whose books change; a search counts for a hundred and more
-SPARED = 4  # times as many visits until it is not tried any more who may stay after all
+SHARE = 8  # one part in so many of the visits left is for the branches of one domain at first
 MOST_ONES = 64  # victims of one domain that are tried against each other; of more, the cheapest
 MOST_ALIKE = 8  # domains that are tried where only less work could be lost than in the best …
 ALIKE_SHARE = 3  # … until one part in so many of the visits is used up
@@ -84,9 +87,9 @@ class _Choice:
                 return self._answer(best)
         return NoVictims(now, budgets, self._problem.visits, self._is_cut_short)
 
-    def _is_over(self, times: int = 1) -> bool:
-        """Whether the visits are used up, or so many times as many."""
-        return self._problem.visits >= times * self._most_visits
+    def _is_over(self) -> bool:
+        """Whether the visits are used up."""
+        return self._problem.visits >= self._most_visits
 
     # -- who may go ------------------------------------------------------------------------------
 
@@ -122,6 +125,7 @@ class _Choice:
         best: Rows | None = None
         best_loss: Loss | None = None
         alike = 0
+        unproven: list[Prospect] = []
         for prospect in Outlook(self._problem, ones).prospects():
             if best_loss is not None:
                 if prospect.bound[:3] > best_loss[:3] or alike == MOST_ALIKE:
@@ -135,16 +139,40 @@ class _Choice:
             if self._is_over():
                 self._is_cut_short = True
                 break
-            found, loss, is_proven = self._in_domain(prospect, best_loss, ends_none=ends_none)
-            if found is not None and (self._problem.is_plain or self._is_enough(found)):
+            found, loss, is_proven = self._in_domain(
+                prospect, best_loss, self._share(), ends_none=ends_none
+            )
+            if found is not None:
                 best, best_loss = found, loss
-            else:
-                is_proven &= found is None
+            if not is_proven:
+                unproven.append(prospect)
+        for prospect in unproven:
+            if best_loss is not None and prospect.bound[:3] >= best_loss[:3]:
+                continue
+            if self._is_over():
+                self._is_cut_short = True
+                break
+            found, loss, is_proven = self._in_domain(
+                prospect, best_loss, self._most_visits, ends_none=ends_none
+            )
+            if found is not None:
+                best, best_loss = found, loss
             self._is_cut_short |= not is_proven
         return best
 
+    def _share(self) -> int:
+        """Up to so many visits the branches of the next domain go on, where there are others."""
+        if self._problem.level < 0:
+            return self._most_visits
+        return self._problem.visits + (self._most_visits - self._problem.visits) // SHARE
+
     def _in_domain(
-        self, prospect: Prospect, best_loss: Loss | None, *, ends_none: bool
+        self,
+        prospect: Prospect,
+        best_loss: Loss | None,
+        branch_visits: int,
+        *,
+        ends_none: bool,
     ) -> tuple[Rows | None, Loss | None, bool]:
         """The least set in one domain, what goes with it, and whether that is proven."""
         most = MOST_ONES
@@ -160,6 +188,7 @@ class _Choice:
                 prospect.bound,
                 best_loss,
                 self._most_visits,
+                branch_visits,
                 ends_none=ends_none,
             )
             found = branch.run()
@@ -170,37 +199,27 @@ class _Choice:
         best = branch.best_loss
         is_least = best is not None and best[:3] <= prospect.bound[:3]
         is_proven = is_least or (is_all and not branch.is_cut_short)
-        return None if found is None else np.array(found, dtype=np.intp), best, is_proven
-
-    def _chosen(self, ones: Iterable[int]) -> list[Victim]:
-        return [self._table.candidates[one] for one in ones]
+        if found is None:
+            return None, None, is_proven
+        gone = np.array(found, dtype=np.intp)
+        if not (self._problem.is_plain or self._is_enough(gone)):
+            return None, None, False
+        return gone, best, is_proven
 
     # -- the answer ------------------------------------------------------------------------------
 
     def _answer(self, ones: Rows) -> Victims | NoVictims:
         """The set, without those that the gang does not need to be gone."""
-        gone: list[int] = ones.tolist()
-        answer = self._problem.without(ones)
-        if not self._problem.is_plain:  # else none of them may stay, in this domain or in another
-            for one in self._dearest_first(gone):
-                if self._is_over(times=SPARED):
-                    self._is_cut_short = True
-                    break
-                rest = [each for each in gone if each != one]
-                without = self._problem.without(np.array(rest, dtype=np.intp))
-                if isinstance(without, Placement):
-                    gone, answer = rest, without
+        gone, is_thin = thinned(self._problem, ones.tolist())
+        answer = self._problem.without(np.array(gone, dtype=np.intp))
         if isinstance(answer, NoFit):
             return NoVictims(answer, (), self._problem.visits, is_cut_short=True)
-        chosen = self._chosen(sorted(gone))
+        chosen = [self._table.candidates[one] for one in sorted(gone)]
         return Victims(
             tuple(victim.key for victim in chosen),
             max(victim.rank for victim in chosen),
             loss_of(chosen, self._table.lasts),
             answer,
             self._problem.visits,
-            is_proven=not self._is_cut_short,
+            is_proven=is_thin and not self._is_cut_short,
         )
-
-    def _dearest_first(self, ones: Sequence[int]) -> list[int]:
-        return sorted(ones, key=self._table.loss, reverse=True)

@@ -192,10 +192,8 @@ class Domain:
         """By kind: how many pods the domain takes now."""
         self.known = self._shared()
         """By node of `slots`, by who is gone there: `pods`, as far as it was asked for."""
-        self._inside: View | None = None
-        if not problem.is_plain:
-            view = View(problem.tree, problem.capacity, problem.masks, problem.options)
-            self._inside = cut(view, subtree).view
+        self._subtree = subtree
+        self._inside: View | None = None  # of a gang that is not plain, once it is searched
 
     def _shared(self) -> list[dict[int, tuple[int, ...]]]:
         """An empty dict for each node of `slots`; one for all that are alike."""
@@ -267,18 +265,22 @@ class Domain:
 
     def is_placed(self, gone: Sequence[int]) -> bool:
         """Whether the search finds a place without those of these bits, by node of `slots`."""
-        if self._inside is None:
+        problem = self.problem
+        if problem.is_plain:
             return True
+        if self._inside is None:
+            view = View(problem.tree, problem.capacity, problem.masks, problem.options)
+            self._inside = cut(view, self._subtree).view
         view, capacity = self._inside, self._inside.capacity
         taken = capacity.used + capacity.held
         at = self.slots - self.start
         free = [self.left(node, bits) for node, bits in enumerate(gone)]
-        left = np.array(free, dtype=np.int64).reshape(at.size, len(self.problem.rows))
-        for column, row in enumerate(self.problem.rows):
+        left = np.array(free, dtype=np.int64).reshape(at.size, len(problem.rows))
+        for column, row in enumerate(problem.rows):
             if row < taken.shape[0]:
                 taken[row, at] = capacity.allocatable[row, at] - left[:, column]
         books = as_if(capacity, taken, capacity.is_open)
-        answer = self.problem.searched(view.tree, books, view.masks, view.options)
+        answer = problem.searched(view.tree, books, view.masks, view.options)
         return isinstance(answer, Placement)
 
 
@@ -303,6 +305,10 @@ class Books:
     def pods(self) -> list[int]:
         """By node: how many pods of the first kind it takes."""
         return [pods[0] for pods in self._pods]
+
+    def pods_on(self, node: int) -> tuple[int, ...]:
+        """How many pods of each kind it takes."""
+        return self._pods[node]
 
     def turn(self, one: int) -> None:
         """Have one that is there go, or one that is gone stay."""

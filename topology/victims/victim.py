@@ -92,7 +92,7 @@ class Victims:
     """What it took: nodes whose books were changed, and searches."""
     is_proven: bool = True
     """No set ends fewer for good, or breaks fewer gangs, or as many with fewer pods. False: not
-    everything was tried."""
+    everything was tried; each is needed all the same, but in a set so large that `thin` ended."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,6 +139,76 @@ def hard_case(chance: random.Random) -> Case:
     return Case(tree, capacity, gang, candidates, dict.fromkeys(BUDGETS, 4), lasts)
 
 
+SHAPES = ("rack", "block", "anywhere", "slices", "parts", "roles")
+
+
+def wide_case(chance: random.Random, shape: str) -> Case:
+    """Larger than hard ones: racks of four to ten full nodes, pods of three resources.
+
+    One or two gangs take all nodes of a rack and some of others, so that more racks than one could
+    take the gang that waits without them. `shape`: of that gang, one of `SHAPES`.
+    """
+    nodes = {
+        f"n{rack}{at}": (f"b{rack // 2}", f"r{rack}", f"n{rack}{at}")
+        for rack in range(chance.randint(2, 4))
+        for at in range(chance.randint(4, 10))
+    }
+    tree = build((BLOCK, RACK, NODE_LEVEL), nodes, 1)
+    axis = ResourceAxis()
+    for resource in ("nvidia.com/gpu", "memory"):
+        axis.row(resource)
+    capacity = Capacity(axis, tree)
+    everywhere = range(len(nodes))
+    for slot in everywhere:
+        capacity.set_node(slot, (20, 64, 8, 64), is_open=True)
+    candidates = []
+    for number in range(chance.randint(1, 2)):
+        rack = _slots_of(tree, chance.randrange(tree.starts[1].size))
+        request = (1, 8, chance.choice((4, 8)), 8)
+        slots = [slot for slot in {*rack, *chance.sample(everywhere, 2)}]
+        taken = tuple((slot, request) for slot in slots if _take(capacity, slot, request))
+        if taken:
+            candidates.append(Victim(f"wide{number}", taken, is_gang=True))
+    for slot in everywhere:
+        for _ in range(chance.randint(2, 8)):
+            request = (1, chance.randint(1, 16), chance.randint(1, 3), chance.randint(1, 16))
+            if _take(capacity, slot, request):
+                number = len(candidates)
+                candidates.append(_ordinary(chance, f"p{number}", slot, request))
+    request = (1, chance.choice((1, 40)), chance.choice((3, 5, 8)), chance.choice((1, 30)))
+    gang = Gang("g", _waiting(shape, chance.randint(2, 4), request))
+    return Case(tree, capacity, gang, candidates, dict.fromkeys(BUDGETS, 6), {"job": 2, "other": 1})
+
+
+def _ordinary(chance: random.Random, key: str, slot: int, request: tuple[int, ...]) -> Victim:
+    return Victim(
+        key,
+        ((slot, request),),
+        rank=chance.choice((0, 0, 0, 0, 5)),
+        lost_work=chance.randint(0, 3),
+        protected=((chance.choice(BUDGETS), 1),) if chance.random() < 0.1 else (),
+        counted=((chance.choice(OWNERS), 1),) if chance.random() < 0.1 else (),
+    )
+
+
+def _waiting(shape: str, pairs: int, request: tuple[int, ...]) -> Group:
+    """A gang of so many pairs of pods."""
+    pods, in_rack, in_block = 2 * pairs, Constraint(required=RACK), Constraint(required=BLOCK)
+    if shape in ("rack", "block", "anywhere"):
+        around = {"rack": in_rack, "block": in_block, "anywhere": Constraint()}[shape]
+        return Group("g", (PodSet("w", pods, request, constraint=around),))
+    if shape == "slices":
+        slices = (Slice(2, RACK),)
+        return Group("g", (PodSet("w", pods, request, constraint=in_block, slices=slices),))
+    if shape == "parts":
+        halves = tuple(
+            Group(f"g{part}", (PodSet(f"w{part}", pairs, request),), in_rack) for part in range(2)
+        )
+        return Group("g", halves, in_block)
+    assert shape == "roles"
+    return Group("g", (PodSet("w", pods, request), PodSet("x", 2, (1, 8, 0, 4))), in_rack)
+
+
 def _in_racks(chance: random.Random, capacity: Capacity, key: str) -> Victim:
     tree = capacity.tree
     is_gang = chance.random() < 0.5

@@ -5,6 +5,8 @@ Nodes of 8 GPUs, pods of 8 unless it says otherwise; the gang that waits needs o
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from tests.text import BLOCK, RACK
@@ -21,7 +23,7 @@ from topology import (
     Tree,
     build,
 )
-from topology.victims.choose import victims
+from topology.victims.choose import SHARE, VISITS, victims
 from topology.victims.table import Table
 from topology.victims.trial import SEARCH
 from topology.victims.victim import Loss, NoVictims, Victim, Victims
@@ -257,6 +259,60 @@ def test_where_the_visits_end_the_answer_is_enough_and_says_that_it_is_not_prove
     assert len(who(answer)) == 5
     assert isinstance(answer, Victims)
     assert answer.visits < 2_000
+
+
+def one_gang_of_two_racks(chance: random.Random, nodes: int) -> Cluster:
+    """A gang on all nodes of the second rack and on one of the first, else full of small pods."""
+    cluster = Cluster(nodes, nodes)
+    cluster.runs("across", "n00", *(f"n1{at}" for at in range(nodes)))
+    for at in range(1, nodes):
+        gpus = GPUS
+        while gpus:
+            its = min(gpus, chance.choice((1, 2, 3)))
+            gpus -= its
+            cluster.runs(f"p{at}-{gpus}", f"n0{at}", request=(1, its, 1))
+    return cluster
+
+
+@pytest.mark.parametrize("nodes", [8, 24])
+def test_the_rack_that_one_gang_frees_alone_is_found_beside_one_with_far_more_to_try(
+    nodes: int,
+) -> None:
+    for seed in range(5):
+        cluster = one_gang_of_two_racks(random.Random(seed), nodes)
+        answer = cluster.asked(nodes, (1, 5, 1), visits=VISITS)
+        assert who(answer) == {"across"}
+        assert isinstance(answer, Victims)
+        assert answer.is_proven
+
+
+def test_each_rack_has_a_part_of_the_visits_before_one_has_the_rest() -> None:
+    """In the first two racks two pods go for each place, which is more than can be seen at once."""
+    cluster = Cluster(12, 12, 12)
+    for at in range(12):
+        for rack in range(2):
+            cluster.runs(f"gpus{rack}{at}", f"n{rack}{at}", request=(1, 8, 0))
+            cluster.runs(f"cpus{rack}{at}", f"n{rack}{at}", request=(1, 0, 60))
+        cluster.runs(f"both{at}", f"n2{at}", request=(1, 8, 60))
+    answer = cluster.asked(8, (1, 8, 32), visits=VISITS)
+    assert {key[:4] for key in who(answer)} == {"both"}
+    assert isinstance(answer, Victims)
+    assert answer.is_proven
+
+
+def test_the_rest_of_the_visits_is_for_those_that_were_not_searched_to_the_end() -> None:
+    """In neither rack is there less to lose than the other says, and both can be searched."""
+    cluster = Cluster(6, 6)
+    for rack in range(2):
+        for at in range(6):
+            cluster.runs(f"gpus{rack}{at}", f"n{rack}{at}", request=(1, 8, 0))
+            cluster.runs(f"cpus{rack}{at}", f"n{rack}{at}", request=(1, 0, 60))
+    few, all_ = (cluster.asked(3, (1, 8, 32), visits=visits) for visits in (1_000, 9_000))
+    assert [len(who(answer)) for answer in (few, all_)] == [6, 6]
+    assert isinstance(few, Victims)
+    assert isinstance(all_, Victims)
+    assert (few.is_proven, all_.is_proven) == (False, True)
+    assert all_.visits > 3 * 9_000 // SHARE, "each rack was searched with a share before"
 
 
 @pytest.mark.parametrize(("visits", "racks"), [(100_000, "7"), (3_000, "123456")])

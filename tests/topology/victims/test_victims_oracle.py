@@ -7,13 +7,15 @@ from collections import Counter
 
 import pytest
 
-from tests.topology.victims.cases import Case, hard_case, random_case
+from tests.topology.victims.cases import SHAPES, Case, hard_case, random_case, wide_case
 from topology import Placement
+from topology.victims.choose import VISITS
 from topology.victims.victim import NoVictims, Victims
 
 pytestmark = pytest.mark.slow
 
-SEEDS, CASES, HARD_CASES = 8, 60, 25
+SEEDS, CASES, HARD_CASES, WIDE_CASES = 8, 60, 25, 5
+FEW_VISITS = (300, 1_000, 3_000)
 
 
 def chosen(case: Case, answer: Victims) -> list[int]:
@@ -71,3 +73,20 @@ def test_in_large_racks_and_with_gangs_across_them_hardly_any_set_is_less(seed: 
         assert price[:4] == cheapest[:4] or not answer.is_proven
     assert seen["cases"] > HARD_CASES // 2
     assert seen["fewest gangs"] >= 0.96 * seen["cases"]
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("shape", SHAPES)
+def test_none_of_a_set_may_stay_where_the_visits_ended_before_all_was_tried(
+    shape: str, seed: int
+) -> None:
+    chance = random.Random(seed)
+    told = 0
+    for _ in range(WIDE_CASES):
+        case = wide_case(chance, shape)
+        for visits in (*FEW_VISITS, VISITS):
+            answer = case.answer(visits)
+            if isinstance(answer, Victims):
+                check(case, answer)
+                told += bool(answer.keys) and not answer.is_proven
+    assert told, "some were cut short"
