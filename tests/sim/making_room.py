@@ -25,8 +25,8 @@ from app.kube.core.objects import Amounts, NodeRecord, PodRecord
 from app.state.effects import Bind, Effect, EmitEvent, Evict, RoomAnswer, RoomVictim
 from app.state.engine import Engine
 from app.state.preempt.left_alone import EVICTED_SECONDS
+from app.state.preempt.limits import NAMESPACE_SECONDS
 from app.state.preempt.room_plan import RoomPlan
-from app.state.preempt.room_plans import NAMESPACE_SECONDS
 from tests.records import REQUIRED
 from tests.sim.api import ApiServer, selects
 from tests.sim.clock import Clock, History

@@ -8,6 +8,6 @@ pods be evicted, the place that was found is kept, and they are.
 
 Read in this order: `standing` (who is where), `room` (the request and its answer), `making_room`
 (which gangs ask, when, and what is said of the answer), `room_plan` and `room_plans` (whom the
-answer has evicted, step by step), `kept_room` (whether its place is still enough), `left_alone`
-(who goes for no gang for a while).
+answer has evicted, step by step), `kept_room` (whether its place is still enough), `limits`
+(how many may go), `left_alone` (who goes for no gang for a while).
 """

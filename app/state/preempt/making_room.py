@@ -168,7 +168,7 @@ class MakingRoom:
         return (
             now >= not_before
             and gang.key not in self.room_plans.of
-            and not self.room_plans.is_full
+            and not self.room_plans.limits.is_full
             and gang.phase is Phase.WAITING
             and gang.reporting.waits_for_room
             and not gang.binding.awaits_members(now)  # it would not be planned then
@@ -221,7 +221,7 @@ class MakingRoom:
         if not searches:
             return None
         priority = gang.membership.lowest_priority
-        most = self.room_plans.most_pods_for(gang)
+        most = self.room_plans.limits.most_pods_for(gang)
         standing = self.standing(self._newest_that_may_go(gang, now), now, crowd)
         return RoomRequest(gang.key, priority, searches, standing, most)
 
@@ -297,7 +297,7 @@ class MakingRoom:
         """Report an answer, and begin what it says; `then`: what it was searched on."""
         asked = self._asked_by(gang, now)
         is_all = answer.pods or answer.ending  # else it fits by now
-        why_none = self.room_plans.why_none(gang, answer, now)
+        why_none = self.room_plans.limits.why_none(gang.key.namespace, answer, now)
         is_made = answer.is_found and is_all and not why_none
         if is_made and not self.room_plans.begin(gang, answer, then, now):
             asked.not_before = now + BUSY_SECONDS

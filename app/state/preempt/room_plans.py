@@ -31,9 +31,10 @@ from app.state.lifecycle.disruption import Disruptions
 from app.state.plan.planner import Planner
 from app.state.pods.grants import Grants
 from app.state.pods.nominations import Nomination, Nominations
-from app.state.pods.occupants import EVERYWHERE, Occupants
+from app.state.pods.occupants import Occupants
 from app.state.preempt.kept_room import KeptRoom
-from app.state.preempt.left_alone import LeftAlone, Recent
+from app.state.preempt.left_alone import LeftAlone
+from app.state.preempt.limits import Limits
 from app.state.preempt.room_plan import Result, RoomPlan, Stage
 from app.state.queueing.outbox import Outbox
 from app.state.report import messages
@@ -46,7 +47,6 @@ CHECK_SECONDS = 30.0  # until the API server has answered for the next pod
 SEND_SECONDS = 300.0  # until the next outcome of an eviction, with its turn and its tries
 DRAIN_SECONDS = 30.0  # beyond the grace period of a pod
 SETTLE_SECONDS = 5.0  # after the last pod is gone: by then the gang has its place
-NAMESPACE_SECONDS = 600.0  # `preempt_per_namespace` counts for so long
 PATIENCE_SECONDS = 10.0  # after the last eviction; then it is said what the gang waits for
 # After the last eviction; then it counts for no limit. Pods say themselves how long they take to
 # end, up to a day, and no other gang is to wait for that.
@@ -86,34 +86,15 @@ class RoomPlans:
     _again: set[GangKey] = field(default_factory=set)  # they have lost their place, and may ask
     _going: dict[str, GangKey] = field(default_factory=dict)  # by uid: the gang that it goes for
     _withdrawn: set[str] = field(default_factory=set)  # uids whose eviction is wanted no more
-    _made: Recent = field(default_factory=lambda: Recent(NAMESPACE_SECONDS))  # by namespace
+    limits: Limits = field(init=False)
     _kept: KeptRoom = field(init=False)
 
     def __post_init__(self) -> None:
         others = (self.nominations, self.grants, self.gangs, self.left_alone, self._going)
         self._kept = KeptRoom(self.books, self.occupants, *others)
+        self.limits = Limits(self.settings, self.of, self._going)
 
     # -- whether -------------------------------------------------------------------------------
-
-    @property
-    def is_full(self) -> bool:
-        """Whether as many gangs as may be make room."""
-        return sum(not plan.is_slow for plan in self.of.values()) >= self.settings.preempt_plans
-
-    @property
-    def _pods_left(self) -> int:
-        """How many more pods may go now."""
-        at_once = sum(not self.of[key].is_slow for key in self._going.values())
-        return max(0, self.settings.preempt_pods_at_once - at_once)
-
-    def most_pods_for(self, gang: Gang) -> int | None:
-        """How many pods may go for a gang; None: none is evicted for it."""
-        if self.settings.preempt != "on" or not self._is_in(gang.key.namespace):
-            return None
-        return self._pods_left
-
-    def _is_in(self, namespace: str) -> bool:
-        return any(name in self.settings.preempt_in for name in (namespace, EVERYWHERE))
 
     def taken_again(self) -> set[GangKey]:
         """Remove and return the gangs whose place was lost, and which may ask again."""
@@ -124,19 +105,6 @@ class RoomPlans:
     def going(self) -> frozenset[str]:
         """The uids of pods that count as gone, whether or not they end already."""
         return frozenset(self._going)
-
-    def why_none(self, gang: Gang, answer: RoomAnswer, now: float) -> str:
-        """Why no pod is evicted for a gang that this was answered to; "": they may be."""
-        settings, namespace = self.settings, gang.key.namespace
-        if settings.preempt != "on":
-            return f"preempt is {settings.preempt}"
-        if not self._is_in(namespace):
-            return f"preempt_in does not have namespace {namespace}"
-        if answer.pods > settings.preempt_pods_at_once:
-            return f"preempt_pods_at_once is {settings.preempt_pods_at_once}"
-        if answer.pods and (self._made.count(namespace, now) >= settings.preempt_per_namespace):
-            return f"preempt_per_namespace is {settings.preempt_per_namespace} in ten minutes"
-        return ""
 
     def drained(self) -> Iterator[float]:
         """Remove and return, in seconds, how long those took to end that went for each gang."""
@@ -150,7 +118,7 @@ class RoomPlans:
 
         `then`: the nodes as they were when it was searched.
         """
-        if self.is_full or answer.pods > self._pods_left:
+        if self.limits.is_full or answer.pods > self.limits.pods_left:
             return False
         if not all(self._stands(victim, gang) for victim in answer.victims):
             return False
@@ -188,7 +156,7 @@ class RoomPlans:
         for uid in plan.pods:
             self.outbox.add(TryEviction(*self._named(uid), uid))
         if victims:
-            self._made.note(gang.key.namespace, now)
+            self.limits.note_made(gang.key.namespace, now)
         return True
 
     def _places(
@@ -253,7 +221,7 @@ class RoomPlans:
         """Keep a place again; False if it is not enough once the pods have ended that do."""
         domain, seats = corral.room_from_text(text)
         is_there = all(node in self.books.nodes for _, node, _ in seats)
-        if not is_there or self.most_pods_for(gang) is None:
+        if not is_there or self.limits.most_pods_for(gang) is None:
             return False
         self.planner.refresh()
         answer = RoomAnswer(is_found=True, domain=domain, places=seats)
