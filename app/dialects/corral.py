@@ -7,7 +7,7 @@ off, which is no wish of the pod's own: `own_shape` takes it away.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from app.dialects import autoscalers
 from app.kube.core.cached import KIB, cached
@@ -40,6 +40,7 @@ MOST_POD_SETS_TEXT = 4_096  # characters; 18 pod sets with names of a DNS label 
 WORKLOAD = (WORKLOAD_REQUIRED, WORKLOAD_PREFERRED)
 MOST_LISTED = 1_000  # succeeded pods that are named: 9 characters each
 MOST_SUCCEEDED_TEXT = 16_384  # characters: those, and 18 pod sets
+MOST_STUCK = 8  # pods that are noted of one place, and places
 MOST_ROOM_TEXT = 65_536  # characters: 2,000 nodes with names of 25
 # What deploy/ calls Corral: a label of its Deployment, and how the names of its webhooks end.
 INSTALLED = ("app.kubernetes.io/name", "corral")
@@ -168,26 +169,43 @@ def succeeded_from_text(text: str) -> tuple[dict[str, int], dict[str, str]]:
     return gone, present
 
 
-def room_text(domain: str, seats: Iterable[tuple[int, str, int]]) -> str:
+def room_text(
+    domain: str,
+    seats: Iterable[tuple[int, str, int]],
+    stuck: Iterable[Sequence[str]] = (),
+) -> str:
     """A gang's place as an annotation, (pod set, node, pods) each: "rack=r1;0/n1=2,0/n2=2".
 
-    "" if it would be too long; then nothing is known of the place after a restart.
+    `stuck`: for each place that others have gone from before, the uids of pods that do not end:
+    "rack=r1;0/n1=2,0/n2=2;uid+uid,uid". "" if it would be too long, of many such pods the first are
+    enough; then nothing is known of the place after a restart.
     """
     text = f"{domain};" + ",".join(f"{pod_set}/{node}={pods}" for pod_set, node, pods in seats)
+    if do_not_end := ",".join("+".join(uids[:MOST_STUCK]) for uids in stuck):
+        text += f";{do_not_end}"
     return text if len(text) <= MOST_ROOM_TEXT else ""
 
 
 def room_from_text(text: str) -> tuple[str, tuple[tuple[int, str, int], ...]]:
-    """The same, read back; no place if the text is not ours."""
-    domain, _, said = text.partition(";")
+    """The place, read back; none if the text is not ours."""
+    domain, _, rest = text.partition(";")
     seats = []
-    for part in said.split(",") if len(text) <= MOST_ROOM_TEXT else ():
+    for part in rest.partition(";")[0].split(",") if len(text) <= MOST_ROOM_TEXT else ():
         pod_set, _, rest = part.partition("/")
         node, _, pods = rest.rpartition("=")
         if not node or not all(_is_small(number) for number in (pod_set, pods)):
             return "", ()
         seats.append((int(pod_set), node, int(pods)))
     return domain, tuple(seats)
+
+
+def stuck_from_text(text: str) -> tuple[tuple[str, ...], ...]:
+    """The pods that do not end, by place, read back; none if the text is not ours."""
+    said = text.split(";")
+    if len(said) != 3 or len(text) > MOST_ROOM_TEXT:
+        return ()
+    places = (part.split("+") for part in said[2].split(",")[:MOST_STUCK])
+    return tuple(tuple(filter(None, uids[:MOST_STUCK])) for uids in places)
 
 
 def _is_small(number: str) -> bool:

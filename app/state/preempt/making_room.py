@@ -297,7 +297,7 @@ class MakingRoom:
         """Report an answer, and begin what it says; `then`: what it was searched on."""
         asked = self._asked_by(gang, now)
         is_all = answer.pods or answer.ending  # else it fits by now
-        why_none = self.room_plans.limits.why_none(gang.key.namespace, answer, now)
+        why_none = self.room_plans.why_none(gang, answer, now)
         is_made = answer.is_found and is_all and not why_none
         if is_made and not self.room_plans.begin(gang, answer, then, now):
             asked.not_before = now + BUSY_SECONDS

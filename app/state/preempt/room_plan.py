@@ -11,6 +11,7 @@ from app.kube.core.objects import Amounts, NodeRecord
 from app.state.effects import RoomVictim
 from app.state.gang.parts import Version
 from app.state.pods.nominations import Nomination
+from app.state.preempt.in_vain import Needed
 
 # How it ends. placed: the gang is where it was to be; needless: it has a place before all have
 # gone; withdrawn: it needs none any more. All others are in vain, as `messages` says.
@@ -68,7 +69,13 @@ class RoomPlan:
     draining_since: float | None = None  # all that go have been told to
     freed_at: float | None = None  # when the last pod was seen to be gone
     is_told: bool = False  # what it waits for
+    is_taken_back: bool = False  # from before a restart: who went for it is not known any more
     is_slow: bool = False  # it has waited for so long that it counts for no limit any more
+
+    @property
+    def needed(self) -> Needed:
+        """What the gang needs."""
+        return self.priority, self.sought
 
     @property
     def nodes(self) -> Collection[str]:
@@ -79,6 +86,11 @@ class RoomPlan:
     def is_sent(self) -> bool:
         """Whether every eviction of the plan has been sent."""
         return self.begun == len(self.victims) and not self.unsent
+
+    @property
+    def is_paid_for(self) -> bool:
+        """Whether others have gone for it, or may have."""
+        return self.begun > 0 or self.is_taken_back
 
     @property
     def pods(self) -> Iterator[str]:

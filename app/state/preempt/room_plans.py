@@ -9,6 +9,9 @@ freed there, and one of a higher priority may. Once the gang needs it no more (i
 changed, or fits elsewhere), no further pod goes: evictions that have not been sent are not sent.
 Pods that are made again alike between two looks have the place of those before them.
 
+A place may end in vain: a pod does not end, or others take what was freed. Then the gang asks again
+at once, and others go for it, but no more than `in_vain` says.
+
 The place is noted on pods of the gang before the first pod goes. After a restart it is kept again
 if it is enough once those have ended that end already; else the gang asks again at once.
 """
@@ -32,9 +35,11 @@ from app.state.plan.planner import Planner
 from app.state.pods.grants import Grants
 from app.state.pods.nominations import Nomination, Nominations
 from app.state.pods.occupants import Occupants
+from app.state.preempt.in_vain import InVain, Needed
 from app.state.preempt.kept_room import KeptRoom
 from app.state.preempt.left_alone import LeftAlone
 from app.state.preempt.limits import Limits
+from app.state.preempt.noted_room import NotedRoom
 from app.state.preempt.room_plan import Result, RoomPlan, Stage
 from app.state.queueing.outbox import Outbox
 from app.state.report import messages
@@ -86,13 +91,18 @@ class RoomPlans:
     _again: set[GangKey] = field(default_factory=set)  # they have lost their place, and may ask
     _going: dict[str, GangKey] = field(default_factory=dict)  # by uid: the gang that it goes for
     _withdrawn: set[str] = field(default_factory=set)  # uids whose eviction is wanted no more
+    in_vain: InVain = field(default_factory=InVain)
     limits: Limits = field(init=False)
     _kept: KeptRoom = field(init=False)
+    _noted: NotedRoom = field(init=False)
 
     def __post_init__(self) -> None:
         others = (self.nominations, self.grants, self.gangs, self.left_alone, self._going)
         self._kept = KeptRoom(self.books, self.occupants, *others)
         self.limits = Limits(self.settings, self.of, self._going)
+        self._noted = NotedRoom(
+            self.notes, self.in_vain, self.left_alone, self.books, self.occupants
+        )
 
     # -- whether -------------------------------------------------------------------------------
 
@@ -105,6 +115,23 @@ class RoomPlans:
     def going(self) -> frozenset[str]:
         """The uids of pods that count as gone, whether or not they end already."""
         return frozenset(self._going)
+
+    def why_none(self, gang: Gang, answer: RoomAnswer, now: float) -> str:
+        """Why no pod is evicted for a gang that this was answered to; "": they may be."""
+        why = self.limits.why_none(gang.key.namespace, answer, now)
+        return why or (self._why_stopped(gang, now) if answer.pods else "")
+
+    def _why_stopped(self, gang: Gang, now: float) -> str:
+        """Why no others go for a gang for now, for which some went in vain; "": they may."""
+        key, needed = gang.key, self._needed(gang)
+        if self.in_vain.is_stuck(key, needed):
+            first = (uids[0] for uids in self.in_vain.stuck(key, needed))
+            known = (uid for uid in first if uid in self.occupants.by_uid)
+            return messages.stuck_twice(["/".join(self._named(uid)) for uid in known])
+        return messages.OFTEN_IN_VAIN if self.in_vain.is_often(key, needed, now) else ""
+
+    def _needed(self, gang: Gang) -> Needed:
+        return gang.membership.lowest_priority, self.planner.sought(gang)
 
     def drained(self) -> Iterator[float]:
         """Remove and return, in seconds, how long those took to end that went for each gang."""
@@ -197,9 +224,6 @@ class RoomPlans:
 
     # -- after a restart -----------------------------------------------------------------------
 
-    def _note(self, key: GangKey, plan: RoomPlan, now: float) -> None:
-        self.notes.note_room(key, corral.room_text(plan.where, plan.seats), now)
-
     def take_back(self, now: float) -> None:
         """Keep what the Corral before this one had kept, for gangs that still wait."""
         for key, text in list(self.notes.found.items()):
@@ -209,13 +233,17 @@ class RoomPlans:
             self.notes.note_room(key, text, now)
             if key in self.of:
                 continue  # it was kept before, by one that followed
-            with confined(self.planner.on_fault, "room kept for gang {}", key):
-                gang = self.gangs.by_key.get(key)
-                waits = gang is not None and gang.phase is Phase.WAITING
-                if gang is not None and waits and not self._has_back(gang, text, now):
-                    self._again.add(key)
-            if key not in self.of:
+            gang = self.gangs.by_key.get(key)
+            if gang is None or gang.phase is not Phase.WAITING:
                 self.notes.note_room(key, "", now)
+                continue
+            with confined(self.planner.on_fault, "room kept for gang {}", key):
+                needed = self._needed(gang)
+                self._noted.learn_stuck(key, needed, text, now)
+                if corral.room_from_text(text)[1] and not self._has_back(gang, text, now):
+                    self._again.add(key)
+                if key not in self.of:
+                    self._noted.note_none(key, needed, now)
 
     def _has_back(self, gang: Gang, text: str, now: float) -> bool:
         """Keep a place again; False if it is not enough once the pods have ended that do."""
@@ -228,7 +256,7 @@ class RoomPlans:
         if not self.begin(gang, answer, self.books.snapshot, now):
             return False
         plan = self.of[gang.key]
-        plan.stage = Stage.DRAINING
+        plan.stage, plan.is_taken_back = Stage.DRAINING, True
         while not plan.is_seen:
             if not self._kept.has_room(gang, plan):
                 self._end(gang.key, "changed", now)
@@ -275,6 +303,8 @@ class RoomPlans:
 
     def note_gone(self, uid: str) -> None:
         """Learn that a pod is gone."""
+        if uid in self.left_alone.stuck:
+            self._again.update(self.in_vain.note_gone(uid))
         self.left_alone.note_gone(uid)
         self._withdrawn.discard(uid)
 
@@ -284,11 +314,21 @@ class RoomPlans:
         """Go on with what is under way, and end what is over."""
         self.take_back(now)
         self.end_over(now)
+        self._forget_started(now)
         for key, plan in list(self.of.items()):
             with confined(self.planner.on_fault, "room made for gang {}", key):
                 gang = self.gangs.by_key.get(key)
                 if gang is not None:
                     self._go_on(gang, plan, now)
+
+    def _forget_started(self, now: float) -> None:
+        """What was made for a gang was not in vain once it has started."""
+        for key in self.in_vain:
+            gang = self.gangs.by_key.get(key)
+            if gang is not None and gang.has_started:
+                self.in_vain.forget(key)
+            elif gang is not None and gang.plan.nodes and self.in_vain.note_placed(key):
+                self.notes.note_room(key, "", now)
 
     def end_over(self, now: float) -> None:
         """End what is over: those of its evictions that have not been sent are not sent."""
@@ -322,7 +362,7 @@ class RoomPlans:
         plan.places = self._places(gang, plan.seats, plan.priority)
         self.nominations.keep(plan.places)
         if plan.stage is not Stage.CHECKING:
-            self._note(gang.key, plan, now)
+            self._noted.note(gang.key, plan, now)
         self.reservations.capacity_grew(plan.nodes)
 
     def _go_on(self, gang: Gang, plan: RoomPlan, now: float) -> None:
@@ -337,7 +377,7 @@ class RoomPlans:
                 self._end(gang.key, "unanswered", now)
             return
         if plan.stage is Stage.CHECKING:
-            self._note(gang.key, plan, now)
+            self._noted.note(gang.key, plan, now)
         if plan.begun < len(plan.victims):
             plan.stage = Stage.EVICTING
             if not self._evict_next(gang, plan, now):
@@ -411,6 +451,8 @@ class RoomPlans:
         late = [uid for uid in ending if now >= since + known[uid].grace_seconds + DRAIN_SECONDS]
         if len(late) == len(ending):
             self.left_alone.note_stuck(late)
+            if plan.is_paid_for:
+                self.in_vain.note_stuck(gang.key, plan.needed, late, now)
             self._end(gang.key, "stuck", now, who=late[0])
         elif now >= since + PATIENCE_SECONDS and not plan.is_told:
             plan.is_told = True
@@ -444,8 +486,12 @@ class RoomPlans:
         self.results[result] += 1
         if result == "placed":  # often in the tick in which the last pod is gone
             self._note_freed(plan, now)
+        if plan.is_paid_for and result != "withdrawn":
+            self.in_vain.note(key, plan.needed, now)
+        if result == "placed":
+            self.in_vain.note_placed(key)
         self.nominations.end_kept(plan.places)
-        self.notes.note_room(key, "", now)
+        self._noted.note_none(key, plan.needed, now)
         for uid in plan.pods:
             self._going.pop(uid, None)
         for victim in plan.victims[: plan.begun]:
@@ -454,11 +500,12 @@ class RoomPlans:
         gang = self.gangs.by_key.get(key)
         if gang is None or gang.number != plan.number:
             return
-        if result in AGAIN_RESULTS:
+        stopped = self._why_stopped(gang, now)
+        if result in AGAIN_RESULTS and not stopped:
             self._again.add(key)
         if result not in ("placed", *DRY_RESULTS):
             named = "/".join(self._named(who)) if who in self.occupants.by_uid else ""
-            self.reports.room_not_made(gang, messages.room_not_made(key, result, named))
+            self.reports.room_not_made(gang, messages.room_not_made(key, result, named, stopped))
 
     def _stop(self, plan: RoomPlan, victim: RoomVictim, now: float) -> None:
         """Keep what remains of a victim whose eviction had begun, unless its gang ends whole."""

@@ -193,10 +193,26 @@ _NOT_MADE = {
 }
 
 
-def room_not_made(key: GangKey, result: str, who: str) -> str:
-    """A gang that made room does so no more, and has no place."""
+OFTEN_IN_VAIN = "others went for it three times within an hour, and it has not started"
+
+
+def stuck_twice(pods: Sequence[str]) -> str:
+    """Pods of two places that were made for a gang do not end."""
+    named = " and ".join(f"pod {each}" for each in pods)
+    return (
+        f"others went for it from two places where pods do not end: it waits until one of {named}"
+        " has ended"
+    )
+
+
+def room_not_made(key: GangKey, result: str, who: str, stopped: str = "") -> str:
+    """A gang that made room does so no more, and has no place.
+
+    `stopped`: why no others go for it for now; "": they may.
+    """
     why = _NOT_MADE[result].format(who=f"pod {who}" if who else "a pod")
-    return f"gang {key} makes no room any more: {why}"
+    whole = f"gang {key} makes no room any more: {why}"
+    return f"{whole}; no others are evicted for now, as {stopped}" if stopped else whole
 
 
 def no_room(key: GangKey, priority: int, answer: RoomAnswer) -> str:

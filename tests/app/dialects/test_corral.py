@@ -9,6 +9,7 @@ from app.dialects.corral import (
     MOST_LISTED,
     MOST_POD_SETS_TEXT,
     MOST_ROOM_TEXT,
+    MOST_STUCK,
     MOST_SUCCEEDED_TEXT,
     NARROWED,
     NODES,
@@ -17,6 +18,7 @@ from app.dialects.corral import (
     pod_sets_text,
     room_from_text,
     room_text,
+    stuck_from_text,
     succeeded_from_text,
     succeeded_text,
 )
@@ -128,6 +130,30 @@ def test_a_place_is_read_back_as_it_was_written(domain):
     text = f"{domain};0/n1.example.com=2,1/n1.example.com=1"
     assert room_text(domain, seats) == text
     assert room_from_text(text) == (domain, seats)
+
+
+@pytest.mark.parametrize("seats", [(), ((0, "n1", 2), (1, "n1", 1))])
+def test_pods_that_do_not_end_are_read_back_by_the_place_that_they_were_to_go_from(seats):
+    text = room_text("rack=r1", seats, [["a", "b"], ["c"]])
+    assert text == f"rack=r1;{'0/n1=2,1/n1=1' if seats else ''};a+b,c"
+    assert stuck_from_text(text) == (("a", "b"), ("c",))
+    assert room_from_text(text)[1] == seats
+
+
+def test_of_many_pods_that_do_not_end_the_first_are_noted():
+    uids = [f"u{at}" for at in range(MOST_STUCK + 1)]
+    assert stuck_from_text(room_text("", (), [uids])) == (tuple(uids[:MOST_STUCK]),)
+
+
+@pytest.mark.parametrize("text", ["", "rack=r1", "rack=r1;0/n1=2", ";;", ";;a;b", ";;+,"])
+def test_a_text_that_is_not_ours_names_no_pods_that_do_not_end(text):
+    assert [uid for uids in stuck_from_text(text) for uid in uids] == []
+
+
+def test_no_more_is_read_of_pods_that_do_not_end_than_was_written():
+    many = ",".join("+".join(["a"] * (MOST_STUCK + 1)) for _ in range(MOST_STUCK + 1))
+    assert stuck_from_text(f";;{many}") == (("a",) * MOST_STUCK,) * MOST_STUCK
+    assert stuck_from_text(f";;{'a' * MOST_ROOM_TEXT}") == ()
 
 
 @pytest.mark.parametrize(

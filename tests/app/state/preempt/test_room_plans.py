@@ -515,7 +515,7 @@ def test_what_is_kept_is_noted_on_two_pods_once_and_no_longer_than_it_is_kept():
     assert notes(world) == [text] * 2
     assert len(world.told(Annotate)) == 2
     world.restart()
-    world.run(30.0)
+    world.run(20.0)
     assert len(world.told(Annotate)) == 2
     world.let_go()
     world.run(2.0)
