@@ -4,8 +4,9 @@
     shape ──▶ In, NotIn, Exists, Gt … over whole columns ──▶ an array, in the slot order of a tree
 
 A shape costs a few array operations, so there may be any number of shapes; a tenant can make as
-many as it has pods. Columns exist only for keys that some node has and some shape names. The same
-for one node, in words, is `eligibility.py`; a test holds the two against each other.
+many as it has pods. What holds for all nodes or for none, such as a requirement on a label that no
+node has, costs no array. Columns exist only for keys that some node has and some shape names. The
+same for one node, in words, is `eligibility.py`; a test holds the two against each other.
 """
 
 from __future__ import annotations
@@ -36,12 +37,15 @@ from topology.model.tree import Tree
 ABSENT = -1  # the code of a label that a node does not have
 MOST_KEPT = 512  # arrays kept, one byte a node for a mask; the least recently used goes first …
 MOST_BEARING = 256  # sets of labels of which the nodes are kept
-MOST_SHAPE_BYTES = 16 * KIB  # … and none of a shape that weighs more
-# What judging all nodes costs, in node visits: per requirement, for so many rows of a column, per
-# value that it lists, and per toleration that is held against a set of taints.
-REQUIREMENT, ROWS, VALUE, TOLERATION = 100, 20, 5, 7
+MOST_SHAPE_BYTES = 1024 * KIB  # … none of a shape that weighs more …
+MOST_KEPT_BYTES = 8 * 1024 * KIB  # … and so much in all shapes together
+# What judging all nodes costs, in node visits: per requirement on what some node has, for so many
+# rows of a column, per value that it lists, per requirement on what no node has, and per toleration
+# that is held against a set of taints.
+REQUIREMENT, ROWS, VALUE, UNKNOWN, TOLERATION = 100, 20, 5, 20, 7
 
 _Array = npt.NDArray[Any]
+_Where = Mask | bool  # rows; True: all of them, False: none
 
 
 @dataclass(slots=True)
@@ -74,9 +78,13 @@ class _Column:
         by_code = np.fromiter(holds, np.bool_, len(self.values))
         return self._rows(by_code)
 
-    def among(self, values: Iterable[object]) -> Mask:
+    def among(self, values: Iterable[object]) -> _Where:
         """The rows that have one of these values. Shapes: (rows,)."""
         codes = [code for each in values if (code := self.code_of.get(each)) is not None]
+        if not codes:
+            return False
+        if len(codes) == 1:
+            return np.equal(self.codes, codes[0])
         by_code = np.zeros(len(self.values), dtype=np.bool_)
         by_code[codes] = True
         return self._rows(by_code)
@@ -118,9 +126,11 @@ class NodeTable:
     _taints: _Column | None = None
     _names: _Column | None = None
     _rows: dict[tuple[str, ...], tuple[int, Rows]] = field(default_factory=dict)  # by levels
-    _kept: OrderedDict[tuple[str, Shape, tuple[str, ...]], tuple[int, Any]] = field(
+    _kept: OrderedDict[tuple[str, Shape, tuple[str, ...]], tuple[int, Any, int]] = field(
         default_factory=OrderedDict
     )
+    """With the generation of the tree, and what the shape weighs."""
+    _kept_bytes: int = 0
     _bearing: dict[tuple[tuple[str, str], ...], frozenset[str]] = field(default_factory=dict)
 
     # -- nodes ---------------------------------------------------------------------------------
@@ -164,6 +174,7 @@ class NodeTable:
 
     def _set_row(self, row: int, node: NodeRecord | None) -> None:
         self._kept.clear()
+        self._kept_bytes = 0
         self._bearing.clear()
         for key, column in list(self._columns.items()):
             column.put(row, None if node is None else node.labels.get(key))
@@ -198,6 +209,11 @@ class NodeTable:
     def kept(self) -> int:
         """How many arrays are kept."""
         return len(self._kept)
+
+    @property
+    def kept_bytes(self) -> int:
+        """What the shapes weigh of which arrays are kept."""
+        return self._kept_bytes
 
     def bearing(self, labels: tuple[tuple[str, str], ...]) -> frozenset[str]:
         """The nodes that have all of these labels."""
@@ -237,9 +253,8 @@ class NodeTable:
         reasons = ("", *dict.fromkeys(each for each in first if each), SELECTOR, AFFINITY)
         by_code = np.array([reasons.index(each) for each in first] + [0], dtype=np.intp)
         found = by_code[taints.codes]
-        allowed = self._affinity(shape)
-        found[(found == 0) & ~self._selected(shape)] = reasons.index(SELECTOR)
-        found[(found == 0) & ~allowed] = reasons.index(AFFINITY)
+        for holds, reason in ((self._selected, SELECTOR), (self._affinity, AFFINITY)):
+            found[(found == 0) & ~self._rows_where(holds(shape))] = reasons.index(reason)
         return found[self._rows_of(tree)], reasons
 
     def _once(
@@ -253,11 +268,23 @@ class NodeTable:
             return found
         found = judged(shape)[self._rows_of(tree)]
         self.visits.total += self._cost(shape)
-        if weight(shape, MOST_SHAPE_BYTES) <= MOST_SHAPE_BYTES:
-            self._kept[key] = (tree.generation, found)
-            if len(self._kept) > MOST_KEPT:
-                self._kept.popitem(last=False)
+        self._keep(key, tree.generation, found)
         return found
+
+    def _keep(
+        self, key: tuple[str, Shape, tuple[str, ...]], generation: int, found: _Array
+    ) -> None:
+        """Keep an array, and none of those that were asked for longest ago."""
+        before = self._kept.pop(key, None)
+        self._kept_bytes -= before[2] if before else 0
+        shape_bytes = weight(key[1], MOST_SHAPE_BYTES)
+        if shape_bytes > MOST_SHAPE_BYTES:
+            return
+        self._kept[key] = generation, found, shape_bytes
+        self._kept_bytes += shape_bytes
+        while len(self._kept) > MOST_KEPT or self._kept_bytes > MOST_KEPT_BYTES:
+            _, (_, _, freed) = self._kept.popitem(last=False)
+            self._kept_bytes -= freed
 
     def _rows_of(self, tree: Tree) -> Rows:
         """The row of each slot. Shapes: (N,)."""
@@ -268,23 +295,32 @@ class NodeTable:
         return known[1]
 
     def _cost(self, shape: Shape) -> int:
-        """What judging all nodes costs, in node visits."""
+        """What judging all nodes costs at most, in node visits."""
         taints = self._taint_column()
         terms = (*shape.terms, *(term for _, term in shape.preferred))
-        requirements, values = len(shape.selector) + len(terms), 0
+        known, unknown, values = 0, len(terms), 0
+        for key, _ in shape.selector:
+            known += self._has(key)
+            unknown += 1
         for term in terms:
-            wanted = (*term.expressions, *term.fields)
-            requirements += len(wanted)
-            values += sum(len(each.values) for each in wanted)
+            unknown += len(term.expressions) + len(term.fields)
+            known += sum(self._has(each.key) for each in term.expressions)
+            known += sum(each.key == NODE_NAME for each in term.fields)
+            values += sum(len(each.values) for each in (*term.expressions, *term.fields))
         each_row = REQUIREMENT + len(taints.codes) // ROWS
         tolerated = len(shape.tolerations) * len(taints.values)
-        return requirements * each_row + values * VALUE + tolerated * TOLERATION
+        return known * each_row + unknown * UNKNOWN + values * VALUE + tolerated * TOLERATION
 
     # -- judgements by row ---------------------------------------------------------------------
 
     def _may_host(self, shape: Shape) -> Mask:
-        chosen = self._selected(shape) & self._affinity(shape)
-        return self._tolerating(shape.tolerations) & chosen
+        tolerating = self._tolerating(shape.tolerations)
+        for holds in (self._selected, self._affinity):
+            where = holds(shape)
+            if where is False:
+                return self._rows_where(where)
+            tolerating &= where
+        return tolerating
 
     def _may_stay(self, shape: Shape) -> Mask:
         return self._may_host(shape) & self._tolerating(for_good(shape.tolerations), ("NoExecute",))
@@ -292,7 +328,9 @@ class NodeTable:
     def _preference(self, shape: Shape) -> Counts:
         total = np.zeros(len(self._taint_column().codes), dtype=np.int64)
         for weight_of, term in shape.preferred:
-            total += weight_of * self._term(term)
+            where = self._term(term)
+            if where is not False:
+                total += weight_of * where
         return total
 
     def _tolerating(
@@ -309,49 +347,57 @@ class NodeTable:
             for each in taints.values
         )
 
-    def _selected(self, shape: Shape) -> Mask:
-        found = self._all(True)
+    def _selected(self, shape: Shape) -> _Where:
+        found: _Where = True
         for key, value in shape.selector:
-            found &= self._labels(key).among((value,))
+            column = self._labels(key)
+            found = _both(found, False if column is None else column.among((value,)))
+            if found is False:
+                break
         return found
 
-    def _affinity(self, shape: Shape) -> Mask:
-        if not shape.terms:
-            return self._all(True)
-        found = self._all(False)
+    def _affinity(self, shape: Shape) -> _Where:
+        found: _Where = not shape.terms
         for term in shape.terms:
-            found |= self._term(term)
+            where = self._term(term)
+            if where is True:
+                return True
+            if where is not False:
+                found = where if found is False else found | where
         return found
 
-    def _term(self, term: Term) -> Mask:
-        if not term.expressions and not term.fields:
-            return self._all(False)
-        found = self._all(True)
-        for wanted in term.expressions:
-            found &= _where(wanted, self._labels(wanted.key))
-        for wanted in term.fields:
-            found &= _where(wanted, self._fields(wanted.key))
+    def _term(self, term: Term) -> _Where:
+        found: _Where = bool(term.expressions or term.fields)
+        for lines, column_of in ((term.expressions, self._labels), (term.fields, self._fields)):
+            for wanted in lines:
+                found = _both(found, _where(wanted, column_of(wanted.key)))
+                if found is False:
+                    return False
         return found
 
     # -- columns -------------------------------------------------------------------------------
 
-    def _all(self, value: bool) -> Mask:
-        return np.full(len(self._taint_column().codes), value, dtype=np.bool_)
+    def _rows_where(self, where: _Where) -> Mask:
+        """The same as an array. Shapes: (rows,)."""
+        if isinstance(where, bool):
+            return np.full(len(self._taint_column().codes), where, dtype=np.bool_)
+        return where
 
-    def _none(self) -> _Column:
-        """The column of a key that no node has."""
-        return _Column(np.full(len(self._taint_column().codes), ABSENT, dtype=np.intp))
+    def _has(self, key: str) -> bool:
+        """Whether some node has a label of this key."""
+        return key in self._bearers
 
-    def _labels(self, key: str) -> _Column:
-        if not self._bearers[key]:
-            return self._none()
+    def _labels(self, key: str) -> _Column | None:
+        """The values of a label; None: no node has it."""
+        if not self._has(key):
+            return None
         if key not in self._columns:
             self._columns[key] = self._filled(lambda node: node.labels.get(key))
         return self._columns[key]
 
-    def _fields(self, key: str) -> _Column:
+    def _fields(self, key: str) -> _Column | None:
         if key != NODE_NAME:
-            return self._none()
+            return None
         if self._names is None:
             self._names = self._filled(lambda node: node.name)
         return self._names
@@ -362,12 +408,25 @@ class NodeTable:
         return self._taints
 
 
-def _where(wanted: Requirement, column: _Column) -> Mask:
+def _both(one: _Where, other: _Where) -> _Where:
+    """The rows of both; False, not an array, where there are none."""
+    if one is True or other is False:
+        return other
+    if other is True or one is False:
+        return one
+    both: Mask = one & other
+    return both if both.any() else False
+
+
+def _where(wanted: Requirement, column: _Column | None) -> _Where:
+    if column is None:
+        return wanted.operator in ("NotIn", "DoesNotExist")
     match wanted.operator:
         case "In":
             return column.among(wanted.values)
         case "NotIn":
-            return ~column.among(wanted.values)
+            among = column.among(wanted.values)
+            return not among if isinstance(among, bool) else ~among
         case "Exists":
             return np.not_equal(column.codes, ABSENT)
         case "DoesNotExist":
@@ -376,7 +435,7 @@ def _where(wanted: Requirement, column: _Column) -> Mask:
             bound = whole_number(wanted.values[0]) if wanted.values else None
             if bound is not None:
                 return column.compared(wanted.operator, bound)
-    return np.zeros(len(column.codes), dtype=np.bool_)
+    return False
 
 
 def _first_barring(taints: Iterable[Taint], tolerations: Collection[Toleration]) -> str:

@@ -18,7 +18,6 @@ from typing import TypeVar
 from app.dialects import corral
 from app.dialects.spec import (
     ANYWHERE,
-    MOST_PODS,
     NOTHING_SAID,
     Claim,
     GangSpec,
@@ -29,12 +28,10 @@ from app.dialects.spec import (
 )
 from app.kube.core.cached import KIB, cached
 from app.kube.core.objects import Amounts, PodRecord, Shape
-from app.state.gang.members import minimum
+from app.state.gang.members import bounds, minimum
 from topology.model.request import Constraint, Slice
-from topology.nested.parts import DEPTH_MAX
 
 ANY_SHAPE = Shape()
-MOST_KINDS = 64  # of pods in one gang: what a search costs grows with their square
 NONE_GONE: Mapping[str, int] = {}
 
 SpecOf = Callable[[Sequence[Said], Sequence[Said], Mapping[str, LeafPods]], GangSpec | None]
@@ -261,9 +258,9 @@ def membership_status(
     may_be_apart = spec.is_elastic or (bool(bound) and spec.lifecycle.repairs_together)
     apart = _apart(spec, ready, has, settled) if may_be_apart else ()
     unbound = tuple(_without(ready, apart)) if apart else ready
-    problem = problem or ("" if bound else spec.flaw or _too_large(spec))
+    problem = problem or ("" if bound else spec.flaw or bounds.too_large(spec))
     problem = problem or ("" if bound else _too_many_roles(spec, joining))
-    problem = problem or _too_varied(joining)
+    problem = problem or _beyond_bounds(spec, joining)
     return MembershipStatus(
         bound,
         joining,
@@ -494,15 +491,6 @@ def _problem(live: list[Member]) -> str:
     return ""
 
 
-def _too_large(spec: GangSpec) -> str:
-    """Why a gang is too large or too deep, as a sentence; "" if it is neither."""
-    if spec.depth > DEPTH_MAX:
-        return f"{spec.where} declares groups in groups {spec.depth} deep, and {DEPTH_MAX} are read"
-    if spec.pods <= MOST_PODS:
-        return ""
-    return f"{spec.where} declares {spec.pods} pods, and a gang may have {MOST_PODS}"
-
-
 def _too_many_roles(spec: GangSpec, joining: Sequence[Member]) -> str:
     """Why a gang of so many kinds of pods is none, in Kueue's words; "" if it may have them.
 
@@ -521,12 +509,13 @@ def _too_many_roles(spec: GangSpec, joining: Sequence[Member]) -> str:
     return f"pod group can't include more than {spec.most_roles} roles"
 
 
-def _too_varied(joining: Sequence[Member]) -> str:
-    """Why a gang is none whose pods are of too many kinds for one search; "" if it may be."""
-    kinds = len({(each.leaf, each.pod.request, each.shape) for each in joining})
-    if kinds <= MOST_KINDS:
-        return ""
-    return f"its pods are of {kinds} kinds, and a gang may have {MOST_KINDS}"
+def _beyond_bounds(spec: GangSpec, joining: Iterable[Member]) -> str:
+    """What the gang has more of than one search looks at, as a sentence; "" if nothing."""
+    kinds: dict[tuple[str, Amounts, Shape], str] = {}
+    for each in joining:
+        kinds.setdefault((each.leaf, each.pod.request, each.shape), each.pod.key)
+    to_come = [leaf.like.pod.shape for leaf in spec.leaves() if leaf.like is not None]
+    return bounds.too_varied(kinds) or bounds.too_demanding(kinds, to_come)
 
 
 def _disagree(one: Member, other: Member, where: str, what: str) -> str:

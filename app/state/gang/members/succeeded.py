@@ -18,7 +18,7 @@ from hashlib import blake2b
 
 from app.dialects import corral
 from app.kube.core.cached import cached
-from app.state.gang.members.membership import MOST_KINDS
+from app.state.gang.members.bounds import MOST_KINDS
 
 
 @dataclass(slots=True)

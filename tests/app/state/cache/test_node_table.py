@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from app.kube.core.objects import NodeRecord, Requirement, Shape, Taint, Term, Toleration
 from app.state.cache import node_table
 from app.state.cache.eligibility import may_host, may_stay, preference, why_not
-from app.state.cache.node_table import REQUIREMENT, NodeTable
+from app.state.cache.node_table import NodeTable
 from tests.records import node
 from topology.model import tree as trees
 
@@ -165,6 +166,20 @@ def test_no_array_is_kept_for_a_shape_that_is_heavy():
     assert table.kept == 0
 
 
+def test_the_shapes_of_which_arrays_are_kept_weigh_so_much_together_and_the_latest_stay():
+    table, tree = filled(3)
+    long = "x" * (node_table.MOST_SHAPE_BYTES // 2)
+    shapes = [Shape(selector=(("pool", f"{long}{at}"),)) for at in range(40)]
+    for shape in (*shapes, *shapes):
+        table.mask(shape, tree)
+        assert table.kept_bytes <= node_table.MOST_KEPT_BYTES
+    assert table.kept >= 8
+    assert spent_on(table, tree, shapes[-1]) == 0
+    assert spent_on(table, tree, shapes[0]) > 0
+    table.put_node(node("n0", labels={"pool": "b"}))
+    assert table.kept_bytes == 0
+
+
 def test_values_that_change_all_the_time_are_forgotten():
     table, tree = filled(3)
     shape = Shape(selector=(("pool", "a"),))
@@ -198,7 +213,45 @@ def test_what_judging_costs_is_counted_by_its_terms_and_values_and_not_again_whi
 
 def test_a_term_that_asks_for_nothing_is_counted_too():
     table, tree = filled(1_000)
-    assert spent_on(table, tree, Shape(terms=(Term((), ()),) * 100)) >= 100 * REQUIREMENT
+    assert spent_on(table, tree, Shape(terms=(Term((), ()),) * 100)) >= 100
+
+
+@pytest.mark.parametrize("operator", ["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Later"])
+def test_what_no_node_has_costs_the_same_in_a_cluster_of_any_size(operator):
+    lines = tuple(Requirement(f"made-up-{at}", operator, ("1",)) for at in range(200))
+    shape = Shape(selector=(("made-up", "x"),), terms=(Term(lines),))
+    small, large = (spent_on(*filled(nodes), shape) for nodes in (1, 1_000))
+    assert small == large
+    assert 200 <= large < spent_on(*filled(1_000), choosing(200)) / 5
+
+
+class Counted(np.ndarray):
+    """Codes of a column that count how often they are looked through."""
+
+    looks = 0
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **named):
+        Counted.looks += 1
+        plain = [each.view(np.ndarray) if isinstance(each, Counted) else each for each in inputs]
+        return getattr(ufunc, method)(*plain, **named)
+
+
+def test_a_selector_that_nothing_is_left_of_is_not_looked_at_further():
+    table = NodeTable()
+    records = {
+        f"n{at}": node(f"n{at}", labels={"a": str(at), "b": str(at)} | {"c": "x"})
+        for at in range(2)
+    }
+    for each in records.values():
+        table.put_node(each)
+    tree = tree_of(records, 1)
+    assert table.mask(Shape(selector=(("a", "0"), ("b", "0"), ("c", "x"))), tree).any()
+    column = table._columns["c"]
+    column.codes, Counted.looks = column.codes.view(Counted), 0
+    assert table.mask(Shape(selector=(("a", "1"), ("b", "1"), ("c", "x"))), tree).any()
+    assert Counted.looks == 1
+    assert not table.mask(Shape(selector=(("a", "0"), ("b", "1"), ("c", "x"))), tree).any()
+    assert Counted.looks == 1
 
 
 def test_tolerations_are_counted_by_the_sets_of_taints_they_are_held_against():
