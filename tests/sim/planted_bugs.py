@@ -763,8 +763,8 @@ PLANTED = (
         "app.state.born.births.Births._begun",
         Change(
             "condition",
-            "self._is_barred(key, now) or self.queue.is_busy()",
-            becomes="self.queue.is_busy()",
+            "self._is_barred(key, now) or self.queue.is_busy(key.namespace)",
+            becomes="self.queue.is_busy(key.namespace)",
         ),
         "a gang that was given back is born again at once",
         test="tests/app/state/born/test_giving_back.py::"

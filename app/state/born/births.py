@@ -114,7 +114,7 @@ class Births:
 
     def _begun(self, newcomer: Member, key: GangKey, now: float) -> Gang | None:
         """A new gang of which all pods have a place; None: it is not born in place."""
-        if self._is_barred(key, now) or self.queue.is_busy():
+        if self._is_barred(key, now) or self.queue.is_busy(key.namespace):
             return None
         gang = self.gangs.foreseen(key)
         founder = replace(

@@ -210,7 +210,7 @@ class Plans:
         if gang.is_plannable:
             if not self.queue.is_due(gang, now):
                 self.queue.await_end(gang)
-            elif self.queue.is_busy():
+            elif self.queue.is_busy(gang.key.namespace):
                 self.queue.want_turn(gang)
             else:
                 self.make(gang, now)

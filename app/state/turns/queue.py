@@ -5,7 +5,7 @@
 Each namespace has passes of its own, so that one with thousands of gangs does not make the others
 wait until all of these had their turn. Within a tick the gangs of all namespaces come in one order,
 as long as the tick's budget suffices for them; where it does not, every second turn is that of the
-namespace that has spent least.
+namespace that has spent least. One for which a tick did much more than it may has none for a while.
 
 After the first lists, and when a Corral begins to lead, gangs that cannot go elsewhere any more
 have their turn before all others (`let_first`).
@@ -88,10 +88,14 @@ class Queue:
         if now >= self._first_until:
             self._first.clear()
 
-    def is_busy(self) -> bool:
-        """Whether a gang has to wait for its turn: others are before it, or the tick is full."""
+    def is_busy(self, namespace: str = "") -> bool:
+        """Whether a gang has to wait for its turn: others are before it, or the tick is full.
+
+        `namespace`: its own, which may have no turn yet.
+        """
         others = self._lines or self._new or self._owed or self._first
-        return self._is_pass_wanted or bool(others) or self.budget.is_spent
+        is_full = self.budget.is_spent or self.budget.owes(namespace)
+        return self._is_pass_wanted or bool(others) or is_full
 
     @property
     def turns_left(self) -> int:
@@ -140,14 +144,17 @@ class Queue:
         return namespace not in self._lines and (self._is_pass_wanted or namespace in self._owed)
 
     def turns(self) -> Iterator[GangKey]:
-        """The next gangs, until the tick's budget is spent; one at least.
+        """The next gangs, until the tick's budget is spent; one at least of those that owe nothing.
 
         What the receiver spends on each is counted before the next one is chosen.
         """
         is_fair = self._is_short  # as the last tick was
         while self._lines:
             by = self.budget.spent_by if is_fair and not self._first else self._next_rank
-            namespace: str = min(self._lines, key=by)
+            others = (each for each in self._lines if self._first or not self.budget.owes(each))
+            namespace: str | None = min(others, key=by, default=None)
+            if namespace is None:
+                break
             is_later, *_ = self._next_rank(namespace)
             if self._first and is_later:
                 break  # it is not known yet whether those before it need a place

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.dialects.spec import GangKey
-from app.state.turns.budget import Budget
+from app.state.turns.budget import MOST_OWED, Budget
 
 
 def key(namespace: str, name: str) -> GangKey:
@@ -40,3 +40,36 @@ def test_namespaces_take_turns_and_who_has_spent_least_begins():
         ("a", "2"),
         ("a", "3"),
     ]
+
+
+def ticks_owed(budget: Budget, namespace: str) -> int:
+    for ticks in range(1_000):
+        budget.begin()
+        if not budget.owes(namespace):
+            return ticks
+    raise AssertionError("for ever")
+
+
+def test_what_a_tick_does_beyond_its_budget_is_owed_by_the_namespace_it_was_done_for():
+    budget = Budget(100)
+    budget.spend("a", 99)
+    budget.spend("b", 401)  # 400 of it are beyond: the next tick, and three more
+    assert ticks_owed(budget, "b") == 3
+    budget.spend("a", 100)
+    budget.spend("b", 401)
+    budget.begin()
+    assert not budget.owes("a")
+    assert budget.owes("b")
+
+
+def test_a_tick_that_does_up_to_twice_its_budget_keeps_no_turn_from_anybody():
+    budget = Budget(100)
+    budget.spend("a", 200)
+    assert ticks_owed(budget, "a") == 0
+
+
+def test_no_namespace_owes_more_than_so_many_ticks():
+    budget = Budget(100)
+    for _ in range(5):
+        budget.spend("a", 10**9)
+    assert ticks_owed(budget, "a") == MOST_OWED
