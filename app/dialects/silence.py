@@ -4,8 +4,8 @@
                                                                        └─ no ──▶ every vocabulary
 
 A cluster has a million pods of some hundred kinds, and to ask every vocabulary about each pod takes
-half of what it costs to learn of it. Kinds are remembered up to a number and a weight: tenants
-write labels.
+half of what it costs to learn of it. Kinds are remembered up to a number and a weight, for tenants
+write labels, and those of members of gangs are not: each gang would be one.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ _Kind = tuple[object, ...]
 
 @dataclass(slots=True)
 class Silence:
-    """What was found of kinds of pods; True: nothing is said of them."""
+    """The kinds of pods of which nothing is said."""
 
-    found: dict[_Kind, bool] = field(default_factory=dict)
+    found: set[_Kind] = field(default_factory=set)
 
     def of(self, pod: PodRecord, dialects: Iterable[Dialect]) -> bool:
         """Whether all of these surely say nothing of a pod; `dialects`: all of them."""
         kind = _kind_of(pod)
-        known = self.found.get(kind)
-        if known is None:
-            known = all(each.is_silent(pod) for each in dialects)
-            if weight(kind, MOST_KIND_BYTES) <= MOST_KIND_BYTES:
+        if kind not in self.found:
+            is_silent = all(each.is_silent(pod) for each in dialects)
+            if is_silent and weight(kind, MOST_KIND_BYTES) <= MOST_KIND_BYTES:
                 if len(self.found) >= MOST_KINDS:
                     self.found.clear()
-                self.found[kind] = known
-        return known
+                self.found.add(kind)
+            return is_silent
+        return True
 
 
 def _kind_of(pod: PodRecord) -> _Kind:

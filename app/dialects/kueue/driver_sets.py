@@ -18,6 +18,7 @@ from app.dialects.rules import BadValue
 from app.dialects.spec import MOST_PODS, Expected, LeafSpec
 from app.errors import DecodeError
 from app.kube.core.cached import KIB, cached
+from app.kube.core.node_requirements import too_many
 from app.kube.core.objects import PodRecord
 from app.kube.decoding import wire
 from app.kube.decoding.decode import decoded, pod_record
@@ -96,13 +97,17 @@ def pod_sets(pod: PodRecord, said_role: str = "") -> tuple[LeafSpec, ...]:
         raise BadValue(f"must have 1 to {MOST_SETS} sets")
     if len({each.name for each in sets}) < len(sets):
         raise BadValue("two sets have the same name")
-    found = tuple(_leaf(pod, each) for each in sets)
+    likes: dict[bytes, PodRecord] = {}
+    found = tuple(_leaf(pod, each, likes) for each in sets)
     if not said_role and not any(is_drivers(leaf, pod) for leaf in found):
         # Only what the driver will make is declared: it is beside these, not one of them.
         found = (_driver(pod), *found)
     pods = sum(leaf.pods for leaf in found)
     if pods > MOST_PODS:
         raise BadValue(f"must have at most {MOST_PODS} pods together, got {pods}")
+    shapes = ((leaf.like.pod.shape, f"set {leaf.name}") for leaf in found if leaf.like is not None)
+    if flaw := too_many(shapes):
+        raise BadValue(flaw)
     return found
 
 
@@ -168,7 +173,8 @@ def _driver(pod: PodRecord) -> LeafSpec:
     return LeafSpec(DRIVER, 1, constraint, slices, like=Expected(pod))
 
 
-def _leaf(pod: PodRecord, declared: _Set) -> LeafSpec:
+def _leaf(pod: PodRecord, declared: _Set, likes: dict[bytes, PodRecord]) -> LeafSpec:
+    """The leaf of a set; `likes`: of templates that are read, which sets may have in common."""
     where = f"set {declared.name[:63]!r}"
     if not _NAME.fullmatch(declared.name):
         raise BadValue(f"{where}: the name must be a DNS label")
@@ -177,7 +183,9 @@ def _leaf(pod: PodRecord, declared: _Set) -> LeafSpec:
             f"{where}: count must be a whole number from 1 to {MOST_PODS}, got {declared.count}"
         )
     is_empty = bytes(memoryview(declared.template)[:64]).translate(None, b" \t\r\n") in _EMPTY
-    like = pod if is_empty else _like(where, declared.template, pod)
+    template = b"" if is_empty else bytes(declared.template)
+    like = pod if is_empty else likes.get(template) or _like(where, declared.template, pod)
+    likes[template] = like
     return LeafSpec(
         declared.name,
         declared.count,

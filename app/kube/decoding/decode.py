@@ -5,7 +5,9 @@ any input yields a record or a DecodeError. An object that is well-formed but sa
 impossible (a quantity of "-5") yields a record whose `problem` says so, since a pod we refuse to
 see would still take up room.
 
-Strings that repeat are interned and so are requests and shapes: gangs have thousands of equal pods.
+Strings that repeat are shared and so are requests and shapes: gangs have thousands of equal pods.
+What a tenant may make many of is shared by bounded caches alone: the interpreter's own table of
+interned strings never shrinks. Nor is a long text kept whole that no vocabulary reads (`texts.py`).
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from app.kube.core.objects import (
 )
 from app.kube.decoding import large, wire
 from app.kube.decoding.requests import NONE_OFFERED, Offered, node_allocatable, pod_request
+from app.kube.decoding.texts import cut, kept_text, shared
 
 Json = bytes | memoryview | msgspec.Raw
 Keep = Callable[[str], bool]
@@ -115,7 +118,7 @@ def pod_record(
         uid=metadata.uid or "",
         node=intern(spec.node_name or ""),
         phase=intern(status.phase or ""),
-        scheduler=intern(spec.scheduler_name or ""),
+        scheduler=shared(cut(spec.scheduler_name or "")),
         priority=spec.priority or 0,
         request=request,
         shape=_shape(spec, raw),
@@ -134,7 +137,7 @@ def pod_record(
         grace_seconds=min(max(metadata.deletion_grace_period_seconds or 0, 0), MOST_GRACE_SECONDS),
         preempts=spec.preemption_policy != "Never",
         offered_then=offered_then,
-        pod_group=intern(group.pod_group_name or "") if group is not None else "",
+        pod_group=shared(cut(group.pod_group_name or "")) if group is not None else "",
         health=_health(status) if spec.node_name else "",
         is_marked=bool(spec.scheduling_gates) and _is_marked(status.conditions),
         deadline_seconds=deadline(spec.active_deadline_seconds),
@@ -256,7 +259,7 @@ def kept(texts: Mapping[str, str | None] | None, keep: Keep) -> Mapping[str, str
     """Return those labels or annotations that are worth their memory."""
     if not texts:
         return _NOTHING
-    kept = {intern(key): intern(value or "") for key, value in texts.items() if keep(key)}
+    kept = {intern(key): kept_text(key, value or "") for key, value in texts.items() if keep(key)}
     return kept or _NOTHING
 
 
@@ -273,7 +276,7 @@ def deadline(seconds: int | None) -> int:
 
 def _gates(spec: wire.PodSpec) -> tuple[str, ...]:
     gates = spec.scheduling_gates
-    return tuple(intern(gate.name or "") for gate in gates if gate is not None) if gates else ()
+    return tuple(shared(gate.name or "") for gate in gates if gate is not None) if gates else ()
 
 
 def controller(metadata: wire.Metadata) -> Owner | None:
@@ -491,9 +494,9 @@ def _requirements(lines: list[wire.SelectorRequirement | None] | None) -> tuple[
         Requirement("", "", ())
         if line is None
         else Requirement(
-            intern(line.key or ""),
-            intern(line.operator or ""),
-            tuple(intern(value or "") for value in line.values or ()),
+            shared(line.key or ""),
+            shared(line.operator or ""),
+            tuple(shared(value or "") for value in line.values or ()),
         )
         for line in lines or ()
     )

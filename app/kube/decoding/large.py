@@ -28,10 +28,12 @@ from app.kube.decoding.containers import Containers, decoded
 LARGE = 16_384  # bytes; below that even the worst object takes less than 5 ms
 MOST_TEXTS = 4_096  # keys and values together, of labels, annotations or a node selector
 MOST_VALUES = 4_096  # objects and strings together, of tolerations, gates or owner references
-MOST_AFFINITY = 10_240  # the same; we narrow a pod to 1,024 nodes at most, with 9 for each
+MOST_AFFINITY = 2_048  # the same, beside terms that name a node: a list of 2,000 hosts …
+MOST_NAMED = 1_024  # … and of those; we narrow a pod to so many nodes at most
 # Required affinity that is not read matches no node.
 NO_NODE = msgspec.Raw(b'{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{}}}')
 
+_FIELDS, _NAMED_VALUES = b'"matchFields"', 9  # of a term that names one node, as we write it
 COUNTED_BYTES = 2**20  # in one step, of one to two milliseconds
 
 _T = TypeVar("_T")
@@ -183,7 +185,9 @@ class _Parts:
         if found is None:
             return _NULL
         part = found.node_affinity
-        if not self.fits(part, "spec.affinity.nodeAffinity", MOST_AFFINITY):
+        named = min(bytes(part).count(_FIELDS), MOST_NAMED)
+        most = MOST_AFFINITY + named * _NAMED_VALUES
+        if not self.fits(part, "spec.affinity.nodeAffinity", most):
             return NO_NODE
         return msgspec.Raw(b'{"nodeAffinity":%b}' % bytes(part))
 

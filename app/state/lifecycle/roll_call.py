@@ -133,7 +133,7 @@ class RollCalls:
         self.plans.drop_outdated(gang, now)
         if not gang.members:
             self.gangs.remove(gang)
-            self.planner.families.leave(gang.key)
+            self.planner.leave(gang)
             self.reports.forget(gang.key)
             return
         self.reports.roll_call(gang)

@@ -265,7 +265,7 @@ class Planner:
         if isinstance(verdict.why, NoFit):
             is_rest = next(question.gang.settled(), None) is not None
             pods = (pod_set.shaped for pod_set in question.pod_sets)
-            self._unfit.note(signature, verdict, pods, is_rest=is_rest, at=at)
+            self._unfit.note(signature, verdict, pods, question.gang.key, is_rest=is_rest, at=at)
 
     def _go_on(
         self, question: Question, signature: Signature, topologies: Iterable[TopologyBooks]
@@ -500,6 +500,11 @@ class Planner:
                 and depends_on(last.signature) == self._others(gang)
                 and self._unfit.still_holds(last.signature)
             )
+
+    def leave(self, gang: Gang) -> None:
+        """Let go of a gang that is gone."""
+        self.families.leave(gang.key)
+        self._unfit.leave(gang.key)
 
     def _others(self, gang: Gang) -> tuple[object, ...]:
         """What of a signature changes without the gang, as it is now (`depends_on`)."""

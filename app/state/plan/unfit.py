@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from app.dialects.spec import GangKey
 from app.kube.core.cached import KIB, weight
 from app.state.cache.books import ALL_NODES, Books
 from app.state.cache.eligibility import may_host
@@ -25,8 +26,10 @@ from app.state.plan.verdict import NoPlan
 from topology.model.resources import Counts, Rows
 
 MOST_REQUESTS = 4_096  # remembered; the one asked for longest ago is forgotten first …
-MOST_BYTES = 16 * KIB  # … and none that weighs more
-MOST_EXACT = 256  # verdicts kept with what their reasons are looked up in, 10 KB and more each
+MOST_BYTES = 16 * KIB  # … none that weighs more, …
+MOST_KNOWN_BYTES = 16 * 1024 * KIB  # … and so much in all
+MOST_EXACT = 256  # verdicts kept with what their reasons are looked up in, 10 KB and more each, …
+MOST_EXACT_BYTES = 64 * KIB  # … of a request that weighs no more
 MOST_NODES = 1_024  # that have gained room are known one by one; of more, any may have
 FEW_NODES = 4  # whose labels are looked at one by one
 
@@ -38,6 +41,7 @@ class _Known:
     pods: frozenset[Shaped]
     is_rest: bool
     holds_at: int
+    weight: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +61,9 @@ class Unfit:
     books: Books
     node_table: NodeTable
     _known: OrderedDict[Signature, _Known] = field(default_factory=OrderedDict)
-    _exact: dict[Signature, tuple[int, NoPlan]] = field(default_factory=dict)
-    """Since something gained room, each with the generation of the trees."""
+    _known_bytes: int = 0
+    _exact: dict[Signature, tuple[int, NoPlan, GangKey]] = field(default_factory=dict)
+    """Since something gained room, each with the generation of the trees and whose it is."""
     _now: int = 0  # how often something has gained room
     _grew: dict[str, int] = field(default_factory=dict)  # node -> when
     _anything_at: int = 0  # when it was not known which node had
@@ -66,6 +71,16 @@ class Unfit:
 
     def __len__(self) -> int:
         return len(self._known)
+
+    @property
+    def exact(self) -> int:
+        """How many verdicts are kept."""
+        return len(self._exact)
+
+    @property
+    def known_bytes(self) -> int:
+        """What the requests weigh that are remembered."""
+        return self._known_bytes
 
     @property
     def now(self) -> int:
@@ -77,6 +92,7 @@ class Unfit:
         signature: Signature,
         verdict: NoPlan,
         pods: Iterable[Shaped],
+        key: GangKey,
         *,
         is_rest: bool,
         at: int | None = None,
@@ -88,15 +104,27 @@ class Unfit:
         """
         shaped = frozenset(pods)
         at = self._now if at is None else at
+        bytes_of = weight(shaped, MOST_EXACT_BYTES)
         if len(self._exact) >= MOST_EXACT:
             self._exact.clear()
-        if at == self._now:
-            self._exact[signature] = self.books.generation, verdict
-        self._known.pop(signature, None)
-        if weight(shaped, MOST_BYTES) <= MOST_BYTES:
-            self._known[signature] = _Known(shaped, is_rest, at)
-            if len(self._known) > MOST_REQUESTS:
-                self._known.popitem(last=False)
+        if at == self._now and bytes_of <= MOST_EXACT_BYTES:
+            self._exact[signature] = self.books.generation, verdict, key
+        self._forget(signature)
+        if bytes_of <= MOST_BYTES:
+            self._known[signature] = _Known(shaped, is_rest, at, bytes_of)
+            self._known_bytes += bytes_of
+            while len(self._known) > MOST_REQUESTS or self._known_bytes > MOST_KNOWN_BYTES:
+                self._forget(next(iter(self._known)))
+
+    def _forget(self, signature: Signature) -> None:
+        known = self._known.pop(signature, None)
+        if known is not None:
+            self._known_bytes -= known.weight
+
+    def leave(self, key: GangKey) -> None:
+        """Let go of a gang that is gone: verdicts of its own searches, which hold on to it."""
+        for signature in [each for each, (_, _, whose) in self._exact.items() if whose == key]:
+            del self._exact[signature]
 
     def grew(self, nodes: Collection[str]) -> None:
         """Note that nodes may have room for more than before; none: any of them may."""
@@ -112,7 +140,7 @@ class Unfit:
 
         It is of the trees as they are, for it may look up its reasons when it is read.
         """
-        at, verdict = self._exact.get(signature, (0, None))
+        at, verdict, _ = self._exact.get(signature, (0, None, None))
         return verdict if at == self.books.generation else None
 
     def still_holds(self, signature: Signature) -> bool:

@@ -54,6 +54,16 @@ def test_what_is_remembered_of_labels_is_bounded():
     assert not silence.found
 
 
+def test_kinds_that_a_vocabulary_may_speak_of_are_not_remembered():
+    class Speaking(Dialect):
+        def is_silent(self, pod):
+            return False
+
+    silence = Silence()
+    assert not silence.of(pod("a"), (Speaking(),))
+    assert not silence.found
+
+
 KEYS = (
     *("kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/pod-group-name", RACK),
     *("kueue.x-k8s.io/podset-required-topology", "kueue.x-k8s.io/pod-group-total-count"),

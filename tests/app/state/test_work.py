@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from app.kube.core.node_requirements import MOST_OF_POD
 from app.kube.core.objects import Requirement, Shape, Term
 from app.state.cache.node_table import REQUIREMENT
-from app.state.gang.members.bounds import MOST_REQUIREMENTS
 from app.state.reserve.replacements import Replacements
 from app.state.turns.budget import GANG, MOST_OWED, POD
 from tests.app.state.world import World, members
@@ -74,10 +74,10 @@ def test_a_gang_that_fits_is_planned_at_once_beside_any_number_that_do_not(gangs
 
 def dear(name: str, namespace: str):
     """A gang that fits nowhere, and costs several ticks' work to look for."""
-    lines = (Requirement(HOSTNAME, "NotIn", (f"none-{name}",)),) * MOST_REQUIREMENTS
-    shapes = [Shape(terms=(Term(lines[: MOST_REQUIREMENTS - at]),)) for at in range(4)]
+    lines = (Requirement(HOSTNAME, "NotIn", (f"none-{name}",)),) * MOST_OF_POD
+    shapes = [Shape(terms=(Term(lines[: MOST_OF_POD - at]),)) for at in range(2)]
     return [
-        replace(each, namespace=namespace, shape=shapes[at % 4])
+        replace(each, namespace=namespace, shape=shapes[at % 2])
         for at, each in enumerate(members(name, 9))
     ]
 

@@ -1,21 +1,20 @@
 """What one gang may make the planner look at: pods, kinds of them, and requirements on nodes.
 
-A search judges every node by every requirement of every kind of pods, in one piece. No honest gang
-comes near these numbers; what is beyond them is refused by name and costs nothing more.
+A search judges every node by every requirement of every kind of pods, in one piece. What is beyond
+a bound is refused by name and costs nothing more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Mapping
+from itertools import chain
 
 from app.dialects.spec import MOST_PODS, GangSpec
-from app.kube.core.objects import Amounts, Requirement, Shape
+from app.kube.core.node_requirements import too_many
+from app.kube.core.objects import Amounts, Shape
 from topology.nested.parts import DEPTH_MAX
 
 MOST_KINDS = 64  # of pods in one gang: what a search costs grows with their square
-MOST_REQUIREMENTS = 256  # of one pod, in each field
-MOST_REQUIREMENTS_OF_GANG = 1_024  # of all its kinds together
-VALUES = 64  # listed in one requirement: so many more count like another one
 
 Kinds = Mapping[tuple[str, Amounts, Shape], str]
 """The first pod, as namespace/name, of each leaf, request and shape."""
@@ -37,39 +36,10 @@ def too_varied(kinds: Kinds) -> str:
     return f"its pods are of {len(kinds)} kinds, and a gang may have {MOST_KINDS}"
 
 
-def too_demanding(kinds: Kinds, to_come: Collection[Shape]) -> str:
+def too_demanding(kinds: Kinds, to_come: Mapping[Shape, str]) -> str:
     """Why a gang is none that requires too much of nodes, as a sentence; "" if it is one.
 
-    `to_come`: what pods are declared to be like that do not exist yet.
+    `to_come`: what pods are declared to be like that do not exist yet, each with its leaf.
     """
-    total = 0
-    named = {**dict.fromkeys(to_come, ""), **{shape: pod for (_, _, shape), pod in kinds.items()}}
-    for shape, pod in named.items():
-        for field, number in _by_field(shape):
-            total += number
-            if number > MOST_REQUIREMENTS:
-                whose = f"pod {pod}" if pod else "a pod that is declared"
-                return (
-                    f"{whose}: spec.{field} has {number} requirements, and a pod of a gang may"
-                    f" have {MOST_REQUIREMENTS}"
-                )
-    if total <= MOST_REQUIREMENTS_OF_GANG:
-        return ""
-    return (
-        f"the nodeSelector, nodeAffinity and tolerations of all kinds of its pods have {total}"
-        f" requirements, and a gang may have {MOST_REQUIREMENTS_OF_GANG}"
-    )
-
-
-def _by_field(shape: Shape) -> Iterator[tuple[str, int]]:
-    """How many requirements on nodes a shape has, by field of the pod's spec."""
-    yield "nodeSelector", len(shape.selector)
-    terms = (*shape.terms, *(term for _, term in shape.preferred))
-    lines = sum(_weight((*term.expressions, *term.fields)) for term in terms)
-    yield "affinity.nodeAffinity", lines
-    yield "tolerations", len(shape.tolerations)
-
-
-def _weight(lines: tuple[Requirement, ...]) -> int:
-    """How many requirements one term counts for, at least one."""
-    return max(sum(1 + len(each.values) // VALUES for each in lines), 1)
+    declared = ((shape, f"set {leaf}") for shape, leaf in to_come.items())
+    return too_many(chain(declared, ((shape, f"pod {pod}") for (*_, shape), pod in kinds.items())))

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
+from app.dialects.spec import GangKey
 from app.kube.core.objects import Shape
 from app.state.cache.books import Books
 from app.state.cache.node_table import NodeTable
@@ -41,8 +42,16 @@ class Cluster:
         self.books.unbind(f"on-{on}")
         self.books.bind(f"on-{on}", on, ((GPU, gpus), ("pods", 1)))
 
-    def note(self, shape: Shape = ANYWHERE, *, signature: str = "s", is_rest: bool = False) -> None:
-        self.unfit.note((signature,), NO, [(REQUEST, shape)], is_rest=is_rest)
+    def note(
+        self,
+        shape: Shape = ANYWHERE,
+        *,
+        signature: str = "s",
+        is_rest: bool = False,
+        gang: str = "g",
+    ) -> None:
+        key = GangKey("default", gang, "group")
+        self.unfit.note((signature,), NO, [(REQUEST, shape)], key, is_rest=is_rest)
 
     def holds(self, signature: str = "s") -> bool:
         return self.unfit.still_holds((signature,))
@@ -147,7 +156,8 @@ def test_any_change_may_help_the_rest_of_a_gang():
 
 def test_a_resource_that_no_node_offers_is_in_no_node_s_room():
     cluster = Cluster()
-    cluster.unfit.note(("s",), NO, [((("example.com/fpga", 1),), ANYWHERE)], is_rest=False)
+    pods = [((("example.com/fpga", 1),), ANYWHERE)]
+    cluster.unfit.note(("s",), NO, pods, GangKey("default", "g", "group"), is_rest=False)
     cluster.take("n1", 0)
     cluster.unfit.grew(["n1"])
     assert cluster.holds()
@@ -248,3 +258,35 @@ def test_no_gang_is_passed_over_that_would_find_a_place(seed):
                 )
                 assert isinstance(fresh.plan(gang, members=gang.unplanned()), NoPlan)
     assert skipped
+
+
+def test_a_gang_that_is_gone_is_held_on_to_by_no_verdict():
+    cluster = Cluster()
+    for name in ("a", "b"):
+        cluster.note(signature=name, gang=name)
+    cluster.unfit.leave(GangKey("default", "a", "group"))
+    assert cluster.unfit.verdict(("a",)) is None
+    assert cluster.unfit.verdict(("b",)) is NO
+    world = World([node(f"b0/r0/n{at}", gpus=1) for at in range(2)], members("g", 2))
+    assert world.engine.planner._unfit.exact == 1
+    for each in list(world.pods.values()):
+        world.delete(each)
+    world.tick()
+    assert world.engine.planner._unfit.exact == 0
+
+
+def test_what_is_remembered_weighs_so_much_and_the_latest_stays():
+    cluster = Cluster()
+    long = "x" * (unfit.MOST_BYTES // 2)
+    for number in range(3 * unfit.MOST_KNOWN_BYTES // unfit.MOST_BYTES):
+        cluster.note(Shape(selector=(("pool", f"{long}{number}"),)), signature=str(number))
+        assert cluster.unfit.known_bytes <= unfit.MOST_KNOWN_BYTES
+    assert cluster.holds(str(number))
+    assert not cluster.holds("0")
+    assert cluster.unfit.known_bytes > unfit.MOST_KNOWN_BYTES // 2
+
+
+def test_no_verdict_is_kept_of_a_request_that_is_heavy():
+    cluster = Cluster()
+    cluster.note(Shape(selector=(("pool", "x" * unfit.MOST_EXACT_BYTES),)))
+    assert cluster.unfit.exact == 0
