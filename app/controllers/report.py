@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable
 from datetime import UTC, datetime
 from random import Random
@@ -23,6 +23,7 @@ from typing import Protocol
 import structlog
 
 from app.errors import ApiError
+from app.fair_queue import FairQueue
 from app.kube.client.backoff import Backoff
 from app.kube.client.deadline import answered_within
 from app.kube.client.work_queue import TokenBucket, WorkQueue
@@ -152,16 +153,27 @@ class ReportController:
 
 
 class Unsaid:
-    """Reports that were left to another Corral, which may have ended before it wrote them."""
+    """Reports that were left to another Corral, which may have ended before it wrote them.
+
+    Of a namespace with too many the oldest are forgotten, not those of others.
+    """
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._left: deque[tuple[float, EmitEvent]] = deque(maxlen=MOST_UNSAID)
+        self._left: FairQueue[int, tuple[float, EmitEvent]] = FairQueue()
+        self._number = 0  # of the latest
         self._is_ours = asyncio.Event()
 
     def leave(self, report: EmitEvent) -> None:
         """Leave one to the Corral that leads now."""
-        self._left.append((self._clock(), report))
+        namespace = report.gang.namespace
+        if len(self._left) >= MOST_UNSAID:
+            giving = self._left.shares.to_leave_out(namespace)
+            if not self._left.has(giving):
+                return  # so many namespaces have one
+            self._left.drop(giving, is_oldest=True)
+        self._number += 1
+        self._left.put(namespace, self._number, (self._clock(), report))
 
     def lead(self) -> None:
         """Have those of the last `UNSAID_SECONDS` said by ourselves."""
@@ -174,7 +186,7 @@ class Unsaid:
             self._is_ours.clear()
             since = self._clock() - UNSAID_SECONDS
             while self._left:
-                at, report = self._left.popleft()
+                _, _, (at, report) = self._left.take()
                 if at >= since:
                     yield report
                     await asyncio.sleep(0)

@@ -243,3 +243,18 @@ async def test_reports_left_long_ago_were_said_and_only_so_many_are_remembered()
         unsaid.leave(each)
     assert await anext(ours) == reports[2]
     await ours.aclose()
+
+
+async def test_reports_left_of_one_namespace_push_out_none_of_others_and_take_turns_with_them():
+    unsaid = Unsaid()
+    quiet = [report(f"{number}", gang=GangKey("quiet", "g", "group")) for number in range(3)]
+    loud = [report(f"{number}") for number in range(2 * MOST_UNSAID)]
+    for each in (*quiet, *loud):
+        unsaid.leave(each)
+    unsaid.lead()
+    ours = unsaid.ours()
+    first = [await anext(ours) for _ in range(6)]
+    assert [each for each in first if each in quiet] == quiet
+    rest = [await anext(ours) for _ in range(MOST_UNSAID - 6)]
+    assert rest[-1] == loud[-1]
+    await ours.aclose()
