@@ -6,19 +6,21 @@ without a gate are few: kube-scheduler looks at one after the other, whoever mad
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable
 from itertools import chain
 
-from tests.cluster import GPU, HOSTNAME, RACK, Objects, pod
+from tests.cluster import GPU, HOSTNAME, RACK, Object, Objects, pod
 from tests.tenants import LOUD, half_gangs
-from tests.workloads import GROUP, TOTAL, asking, behind_gate, members
+from tests.workloads import GROUP, TOTAL, asking, behind_gate, gates_of, members
 
 KUEUE = "kueue.x-k8s.io/"
 SETS = KUEUE + "pod-group-sets"
 ROLE = KUEUE + "pod-group-role"
 FAST = KUEUE + "pod-group-fast-admission"
 KIB = 1024
+STARVING = "a gang that starves"  # the attack by that name
 
 
 def yaml_bombs() -> Objects:
@@ -92,11 +94,74 @@ def large_affinities() -> Objects:
 
 
 def starving() -> Objects:
-    """A gang that no rack takes while others run there."""
+    """A gang that needs all nodes of a rack, and a pod in each of the four that is in its way."""
     pods = members("starving", 8, requests={GPU: 8}, annotations=asking(required=RACK))
-    for each in pods:
-        each["metadata"]["namespace"] = LOUD
-    return pods
+    in_the_way = [
+        pod(f"short-{rack}", requests={GPU: 8}, nodeName=f"b0-r{rack}-n0") for rack in range(4)
+    ]
+    return in_namespace(LOUD, [*in_the_way, *(behind_gate(each) for each in pods)])
+
+
+def requirements() -> Objects:
+    """Gangs of 18 kinds of pods with as many requirements on nodes as are taken, and with more."""
+    made: Objects = []
+    for at, each in enumerate((28, 28, 28, 300, 2_000)):
+        pods = members(f"requires-{at}", 18, requests={GPU: 3}, annotations=asking(required=RACK))
+        for number, kind in enumerate(pods):
+            lines = [
+                {"key": HOSTNAME, "operator": "NotIn", "values": [f"b0-r0-n{line % 8}"]}
+                if each < 300
+                else {"key": f"k{number}-{line}", "operator": "DoesNotExist"}
+                for line in range(each - number % 2)
+            ]
+            kind["spec"]["affinity"] = required_of({"matchExpressions": lines})
+            kind["spec"]["tolerations"] = [{"key": f"t{number}", "operator": "Exists"}]
+        made.extend(behind_gate(kind) for kind in in_namespace(LOUD, pods))
+    return made
+
+
+def long_texts() -> Objects:
+    """Groups whose names are 200 KiB, and lists of as many hosts as are read."""
+    made: Objects = []
+    for at in range(40):
+        name = f"{at:06}" + "x" * 200 * KIB
+        hosts = [f"n{at}-{number}" for number in range(2_000)]
+        term = {"matchExpressions": [{"key": HOSTNAME, "operator": "NotIn", "values": hosts}]}
+        made += [
+            pod(f"long-{at}", annotations={GROUP: name, TOTAL: "2"}),
+            pod(
+                f"hosts-{at}",
+                requests={GPU: 9},
+                annotations=asking(required=RACK),
+                affinity=required_of(term),
+            ),
+        ]
+    return [behind_gate(each) for each in in_namespace(LOUD, made)]
+
+
+def required_of(*terms: Object) -> Object:
+    """Required node affinity of these terms."""
+    required = {"nodeSelectorTerms": list(terms)}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+
+
+def harmless(pods: Objects) -> Objects:
+    """The same pods to kube-scheduler, that say nothing to Corral, gated where those are.
+
+    As large as they are, but for what is beyond 250 KiB: an annotation may not have more.
+    """
+    made = copy.deepcopy(pods)
+    for at, each in enumerate(made):
+        padding = "x" * min(len(json.dumps(each["metadata"])), 250 * KIB)
+        each["metadata"] = {
+            "name": f"plain-{at}",
+            "namespace": LOUD,
+            "annotations": {"example.com/says-nothing": padding},
+        }
+        each["spec"].pop("schedulingGroup", None)
+        if gates_of(each):
+            each["spec"]["schedulingGates"] = [{"name": "example.com/later"}]
+    return made
 
 
 def born_anywhere() -> Objects:
@@ -176,9 +241,11 @@ ATTACKS: dict[str, Callable[[], Objects]] = {
     "a driver with as many as he may hold": lambda: driver(32),
     "fast admission of 100,000": fast_admissions,
     "100 gangs of as many shapes": shapes,
+    "90 pods of up to 2,000 requirements": requirements,
+    "40 names of 200 KiB and as many lists of hosts": long_texts,
     "2,000 made-up resources": made_up_resources,
     "20 affinities of 300 KiB": large_affinities,
-    "a gang that starves": starving,
+    STARVING: starving,
     "300 half gangs": lambda: half_gangs(300),
     "10 gangs born nowhere": born_anywhere,
     "40 pods of no PodGroup": of_no_group,

@@ -110,6 +110,8 @@ class Rig:
     engine: Engine = field(init=False)
     slowest: tuple[float, str] = (0.0, "")
     stalls: int = 0
+    most_visits: tuple[int, str] = (0, "")
+    """Of nodes, by searches for one input: what may be asserted, as it is counted."""
     _app: FastAPI = field(init=False)
     _desk: BindDesk = field(init=False)
     _canary: list[PodRecord] = field(init=False)
@@ -157,7 +159,8 @@ class Rig:
 
     async def give(self, target: Target, body: bytes) -> None:
         """Give the input to its reader. Raises: Broken, or whatever the reader raises."""
-        began = time.perf_counter()
+        began, visits = time.perf_counter(), self.engine.planner.node_table.visits
+        before = visits.total
         if target.name.startswith("/"):
             await self.answer(target.name, body)
         else:
@@ -167,6 +170,7 @@ class Rig:
         seconds = time.perf_counter() - began - (ANSWER_SECONDS if target.name == "/bind" else 0.0)
         self.stalls += seconds > MOST_STALL_SECONDS
         self.slowest = max(self.slowest, (seconds, target.name))
+        self.most_visits = max(self.most_visits, (visits.total - before, target.name))
 
     async def answer(self, path: str, body: bytes) -> bytes:
         """What a route answers. Raises: Broken."""

@@ -7,6 +7,7 @@ import random
 
 import pytest
 
+from app.state.settings import EngineSettings
 from tests.hostile.__main__ import played, problem_of
 from tests.hostile.mutations import Mutation, drawn, smallest
 from tests.hostile.rig import REVIEWS, SIMULATE, Broken, Rig, targets
@@ -14,13 +15,16 @@ from tests.hostile.rig import REVIEWS, SIMULATE, Broken, Rig, targets
 TARGETS = list(targets())
 SEEDS = 4
 INPUTS = 5_000  # of each seed
+MOST_VISITS = EngineSettings().visits_per_tick  # for one input: no more than a tick may do
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(SEEDS))
 async def test_nothing_breaks_whatever_is_sent_or_stored(seed):
-    failure, _ = await played(seed, INPUTS)
+    failure, rig = await played(seed, INPUTS)
     assert failure is None
+    visits, _ = rig.most_visits
+    assert 0 < visits < MOST_VISITS
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
