@@ -42,14 +42,14 @@ class Flaw:
     @property
     def body(self) -> str:
         """The text without the field."""
-        value = "" if self.value is None else f": {_shown(self.value)}"
+        value = "" if self.value is None else f": {shown(self.value)}"
         return f"{self.kind}{value}: {self.text}"
 
     def __str__(self) -> str:
         return f"{self.path}: {self.body}"
 
 
-def _shown(value: str | int) -> str:
+def shown(value: str | int) -> str:
     """A value as Go's %q and %d write it, cut where it is long."""
     if isinstance(value, int):
         return str(value)[:MOST_SHOWN]

@@ -315,6 +315,8 @@ class GangSpec:
     """Another gang may name it so."""
     policy: SearchPolicy = field(default_factory=SearchPolicy)
     lifecycle: Lifecycle = field(default_factory=Lifecycle)
+    levels_named: tuple[tuple[str, Constraint], ...] = ()
+    """By the name of an object that does: what it requests for all its pods together."""
     is_said: bool = False
     """Its pods say what it is; no object does."""
     flaw: str = ""

@@ -75,6 +75,11 @@ def together(annotations: Strings) -> Constraint:
     )
 
 
+def asks_together(annotations: Strings) -> bool:
+    """Whether something is requested for all pods of the workload together, valid or not."""
+    return any(key in annotations for key in WORKLOAD)
+
+
 def slices(annotations: Strings) -> tuple[Slice, ...]:
     """The slices of valid annotations, coarsest layer first."""
     if SLICE_LAYERS in annotations:

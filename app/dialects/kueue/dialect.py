@@ -178,15 +178,16 @@ def _as_said(
 
 def _together(spec: GangSpec, objects: Collection[ObjectRecord], said: Sequence[Said]) -> GangSpec:
     """The spec with what the workload, or the first pod that does, requests for all pods."""
-    owners = (record for record in objects if isinstance(record, WorkloadRecord))
-    asked = (
-        *(keys.together(owner.annotations) for owner in owners),
-        *(each.together for each in said),
+    named = tuple(
+        (f"{each.kind} {each.namespace}/{each.name}", keys.together(each.annotations))
+        for each in objects
+        if isinstance(each, WorkloadRecord) and keys.asks_together(each.annotations)
     )
-    constraint = next((each for each in asked if each != ANYWHERE), ANYWHERE)
+    of_pods = (each.together for each in said if each.together != ANYWHERE)
+    constraint = named[0][1] if named else next(of_pods, ANYWHERE)
     if constraint == ANYWHERE:
         return spec
-    return replace(spec, root=replace(spec.root, constraint=constraint))
+    return replace(spec, root=replace(spec.root, constraint=constraint), levels_named=named)
 
 
 def _with_lifecycle(spec: GangSpec, said: Sequence[Said]) -> GangSpec:

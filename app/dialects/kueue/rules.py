@@ -1,7 +1,7 @@
 """What Kueue's topology annotations must say: rules, and nothing else.
 
     pod_set_flaws(annotations, pods)   of one pod, or one template of so many pods
-    together(pod sets)                 of all templates of an object: leader and workers
+    together(owner)                    of all templates of an object, and of the object itself
 
 Each returns every rule that is broken, not only the first. Where Kueue has a text for a rule, ours
 says the same at the same field: users know it already.
@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from app.dialects import workload_level
 from app.dialects.corral import WORKLOAD
 from app.dialects.dialect import PodSetClaim, TemplateOwner
 from app.dialects.flaw import Flaw
@@ -82,9 +83,25 @@ def together(owner: TemplateOwner) -> Iterator[tuple[PodSetClaim, Flaw]]:
     if (owner.group, owner.kind) == ("batch", "Job") and owner.annotations.get(ELASTIC) == "true":
         for claim in owner.pod_sets:
             yield from ((claim, flaw) for flaw in _elastic(claim.annotations))
+    yield from _workload_levels(owner)
     grouped = [claim for claim in owner.pod_sets if claim.is_grouped]
     yield from _every_one(grouped, owner.annotations)
     yield from _pod_set_groups(grouped)
+
+
+def _workload_levels(owner: TemplateOwner) -> Iterator[tuple[PodSetClaim, Flaw]]:
+    """An object and its templates name one level of the whole workload, if they name any."""
+    own = PodSetClaim("metadata", owner.annotations, None)
+    for key in WORKLOAD if owner.pod_sets and owner.kind != "Pod" else ():
+        if not is_label_key(owner.annotations.get(key, "ok")):
+            yield own, invalid(annotation(key), owner.annotations[key], _LABEL_KEY)
+    claims = {claim.path: claim for claim in (own, *owner.pod_sets)}
+    named = (
+        workload_level.Named(workload_level.levels_in(claim.annotations), claim.path)
+        for claim in claims.values()
+    )
+    for each, flaw in workload_level.contradictions(named):
+        yield claims[each.path], flaw
 
 
 def _every_one(

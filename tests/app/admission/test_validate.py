@@ -28,6 +28,7 @@ POD_SET_GROUP = "kueue.x-k8s.io/podset-group-name"
 RETRIABLE = "kueue.x-k8s.io/retriable-in-group"
 BROKEN = {REQUIRED: "my rack"}
 ANYWHERE = {UNCONSTRAINED: "true"}
+IN_ALL, NEAR_ALL = WORKLOAD
 QUEUE = {"kueue.x-k8s.io/queue-name": "team"}
 CHECKED = [("", "Pod"), *((kind.group, kind.kind) for kind in KINDS)]
 
@@ -195,6 +196,56 @@ def test_slices_that_do_not_divide_the_pods_are_refused(size):
 def test_the_level_of_a_whole_workload_must_be_a_label_key(key):
     (told,) = errors(job("j", pods=8, annotations={REQUIRED: RACK, key: "my block"}))
     assert f'annotations[{key}]: Invalid value: "my block": must be the key of' in told
+
+
+def at_job(number: int) -> str:
+    return f"spec.replicatedJobs[{number}].template.spec.template.metadata"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "told"),
+    [
+        pytest.param(
+            {IN_ALL: RACK}, {IN_ALL: BLOCK},
+            f"annotations[{IN_ALL}]: Invalid value: \"{BLOCK}\": must be consistent with"
+            f" '{at_job(0)}.annotations[{IN_ALL}]': \"{RACK}\"",
+            id="another_level",
+        ),
+        pytest.param(
+            {IN_ALL: RACK}, {NEAR_ALL: RACK},
+            f"annotations[{NEAR_ALL}]: Invalid value: \"{RACK}\": must be consistent with"
+            f" '{at_job(0)}.annotations[{IN_ALL}]': \"{RACK}\"",
+            id="preferred_and_required",
+        ),
+    ],
+)  # fmt: skip
+def test_templates_that_name_other_levels_of_their_workload_are_refused(first, second, told):
+    thing = job_set((ANYWHERE | first, 1, 1), (ANYWHERE | second, 1, 4), (ANYWHERE, 1, 1))
+    assert errors(thing) == [f"{at_job(1)}.{told}"]
+
+
+def test_one_template_may_name_the_level_of_all():
+    assert errors(job_set((ANYWHERE, 1, 1), (ANYWHERE | {IN_ALL: RACK}, 1, 4))) == []
+    both = ANYWHERE | {IN_ALL: BLOCK, NEAR_ALL: RACK}
+    assert errors(job_set((both, 1, 1), (both, 1, 4))) == []
+
+
+@pytest.mark.parametrize(
+    "thing", [job("j", pods=8, annotations={IN_ALL: RACK}), stateful_set({IN_ALL: RACK})]
+)
+def test_a_template_that_names_another_level_than_its_object_is_refused(thing):
+    thing["metadata"]["annotations"] = {NEAR_ALL: BLOCK}
+    assert errors(thing) == [
+        f'spec.template.metadata.annotations[{IN_ALL}]: Invalid value: "{RACK}": must be consistent'
+        f" with 'metadata.annotations[{NEAR_ALL}]': \"{BLOCK}\""
+    ]
+
+
+def test_the_level_that_an_object_names_must_be_a_label_key():
+    thing = job_set((ANYWHERE, 1, 1))
+    thing["metadata"]["annotations"] = {IN_ALL: "my block"}
+    (told,) = errors(thing)
+    assert told.startswith(f'metadata.annotations[{IN_ALL}]: Invalid value: "my block": must be')
 
 
 def test_every_kind_that_is_checked_is_counted():

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TypeVar
 
-from app.dialects import corral
+from app.dialects import corral, workload_level
 from app.dialects.spec import (
     ANYWHERE,
     NOTHING_SAID,
@@ -230,7 +230,7 @@ def membership_status(
     elif spec is not None:
         _liken(everyone, spec)
         gone = _named_now(gone, everyone)
-    problem = _problem(live) if not bound else ""
+    problem = _problem(live, spec) if not bound else ""
     highest_priority = max((member.pod.priority for member in live), default=0)
     if spec is None:
         return MembershipStatus(
@@ -475,7 +475,7 @@ def _to_come(
     return ()
 
 
-def _problem(live: list[Member]) -> str:
+def _problem(live: list[Member], spec: GangSpec | None) -> str:
     """The first contradiction among members, as a sentence; "" if they agree."""
     for member in live:
         if member.flaw:
@@ -488,7 +488,18 @@ def _problem(live: list[Member]) -> str:
         like = roles.setdefault(member.role, member)
         if (like.constraint, like.slices) != (member.constraint, member.slices):
             return _disagree(like, member, "the topology annotations", "constraint")
-    return ""
+    return _levels_apart(live, spec)
+
+
+def _levels_apart(live: Iterable[Member], spec: GangSpec | None) -> str:
+    """Why what is requested for all members together contradicts itself; "" if it does not."""
+    named = list(spec.levels_named) if spec is not None else []
+    said: set[int] = set()  # the pods of a template share one
+    for member in live:
+        if id(member.said) not in said and member.said.together != ANYWHERE:
+            named.append((f"pod {member.pod.namespace}/{member.pod.name}", member.said.together))
+        said.add(id(member.said))
+    return workload_level.contradiction(named)
 
 
 def _too_many_roles(spec: GangSpec, joining: Sequence[Member]) -> str:

@@ -96,20 +96,26 @@ IN_RACK, IN_BLOCK = Constraint(required=RACK), Constraint(preferred=BLOCK)
 @pytest.mark.parametrize(
     ("pods", "owners", "constraint"),
     [
-        pytest.param([{}], [{}], ANYWHERE, id="nobody"),
-        pytest.param([{}, {"together": IN_RACK}], [{}], IN_RACK, id="the_first_pod_that_does"),
+        pytest.param([{}], [{}], ANYWHERE, id="by_none"),
+        pytest.param([{}, {"together": IN_RACK}], [{}], IN_RACK, id="by_some_pods"),
+        pytest.param([{}], [{corral.WORKLOAD_PREFERRED: BLOCK}], IN_BLOCK, id="by_the_owner"),
         pytest.param(
-            [{"together": IN_RACK}], [{corral.WORKLOAD_PREFERRED: BLOCK}], IN_BLOCK, id="the_owner"
+            [{"together": IN_BLOCK}],
+            [{corral.WORKLOAD_PREFERRED: BLOCK}],
+            IN_BLOCK,
+            id="by_the_owner_and_its_pods",
         ),
         pytest.param(
             [{}],
             [{}, {corral.WORKLOAD_REQUIRED: RACK}],
             IN_RACK,
-            id="the_first_owner_that_does",
+            id="by_one_of_two_owners",
         ),
     ],
 )
-def test_what_is_requested_for_all_pods_is_of_the_owner_before_the_pods(pods, owners, constraint):
+def test_what_is_requested_for_all_pods_is_named_by_their_owner_or_by_them(
+    pods, owners, constraint
+):
     workloads = [workload("Job", str(at), {}, annotations=each) for at, each in enumerate(owners)]
     spec = together(*pods, workloads=workloads)
     assert spec.root.constraint == constraint

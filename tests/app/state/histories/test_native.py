@@ -84,6 +84,22 @@ def test_a_gang_starts_whole_in_one_domain_of_its_key():
     assert len(racks(on)) == 1
 
 
+def test_pods_that_name_other_levels_for_all_of_them_wait_and_are_told_which():
+    key = "corral.dev/workload-required-topology"
+    first, second = members(2)
+    pods = [
+        msgspec.structs.replace(each, annotations={key: level})
+        for each, level in ((first, BLOCK), (second, RACK))
+    ]
+    world = world_of(group(least=2))
+    assert placed(world, *pods) == {}
+    assert sentence(world, first.uid) == (
+        f"gang default/train is invalid: pod default/{second.name}: metadata.annotations[{key}]:"
+        f' Invalid value: "{RACK}": must be consistent with'
+        f" 'metadata.annotations[{key}]' of pod default/{first.name}: \"{BLOCK}\""
+    )
+
+
 def test_a_gang_of_which_pods_are_missing_waits_and_says_so():
     world = world_of(group(least=4, key=RACK))
     assert placed(world, *members(3)) == {}

@@ -7,9 +7,9 @@ import pytest
 
 from app.dialects.corral import WORKLOAD_PREFERRED, WORKLOAD_REQUIRED
 from tests.app.state.reserve.test_before_pods import driver
-from tests.app.state.stories import go
+from tests.app.state.stories import go, sentence
 from tests.app.state.world import World, four_racks
-from tests.records import BLOCK, GROUP, RACK, REQUIRED, pod
+from tests.records import BLOCK, GROUP, RACK, REQUIRED, UNCONSTRAINED, pod
 from tests.workload_pods import job_set, mpi_pods, training_pods, workload
 
 
@@ -126,3 +126,110 @@ def test_a_driver_may_ask_for_itself_and_the_workers_it_declares(asked, found):
     at = world.engine.books.nodes
     assert len(world.held) == 5
     assert {at[node].labels[BLOCK] for node in world.held.values()} == found
+
+
+# -- who names it names the same -----------------------------------------------------------------
+
+MUST = "must be consistent with 'metadata.annotations"
+
+
+def two_of_each(of_a, of_b):
+    """Pods a0, a1 and b0, b1 of one pod group, which say this beside its size."""
+    size = {"kueue.x-k8s.io/pod-group-total-count": "4", GROUP: "g"}
+    return [
+        pod(f"{name}{at}", gpus=8, annotations={**size, UNCONSTRAINED: "true", **said})
+        for name, said in (("a", of_a), ("b", of_b))
+        for at in range(2)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("of_a", "of_b", "told"),
+    [
+        pytest.param(
+            {WORKLOAD_REQUIRED: BLOCK}, {WORKLOAD_REQUIRED: RACK},
+            f'[{WORKLOAD_REQUIRED}]: Invalid value: "{RACK}": '
+            f"{MUST}[{WORKLOAD_REQUIRED}]' of pod default/a0: \"{BLOCK}\"",
+            id="another_level",
+        ),
+        pytest.param(
+            {WORKLOAD_PREFERRED: BLOCK}, {WORKLOAD_REQUIRED: RACK},
+            f'[{WORKLOAD_REQUIRED}]: Invalid value: "{RACK}": '
+            f"{MUST}[{WORKLOAD_PREFERRED}]' of pod default/a0: \"{BLOCK}\"",
+            id="required_and_preferred",
+        ),
+        pytest.param(
+            {WORKLOAD_REQUIRED: BLOCK, WORKLOAD_PREFERRED: RACK}, {WORKLOAD_REQUIRED: BLOCK},
+            f'[{WORKLOAD_REQUIRED}]: Invalid value: "{BLOCK}": '
+            f"{MUST}[{WORKLOAD_PREFERRED}]' of pod default/a0: \"{RACK}\"",
+            id="one_and_both",
+        ),
+    ],
+)  # fmt: skip
+def test_pods_that_name_other_levels_of_their_workload_wait_and_are_told_which(of_a, of_b, told):
+    world = World(four_racks(), two_of_each(of_a, of_b))
+    go(world)
+    assert not any(each.node for each in world.pods.values())
+    assert sentence(world, "uid-a0") == (
+        f"gang default/g is invalid: pod default/b0: metadata.annotations{told}"
+    )
+    assert world.reports == [sentence(world, "uid-a0")]
+
+
+def test_a_level_that_only_some_pods_name_is_that_of_all():
+    world = World(four_racks(), [*busy_first_block(), *two_of_each({}, {WORKLOAD_REQUIRED: RACK})])
+    go(world)
+    placed = [at for name, at in places(world).items() if not name.startswith("busy")]
+    assert (len(placed), len(set(placed))) == (4, 1)
+
+
+@pytest.mark.parametrize("kind", ["JobSet", "MPIJob", "PyTorchJob", "TFJob"])
+def test_pods_that_contradict_their_owner_wait_and_are_told_what_it_says(kind):
+    objects, pods = of_kind(kind, {WORKLOAD_PREFERRED: BLOCK})
+    *others, last = pods
+    last = msgspec.structs.replace(last, annotations={**last.annotations, WORKLOAD_REQUIRED: RACK})
+    world = World(four_racks(), [*others, last])
+    world.put(*objects)
+    go(world)
+    assert not any(each.node for each in world.pods.values())
+    assert sentence(world, last.uid) == (
+        f"gang default/w is invalid: pod default/{last.name}: metadata.annotations"
+        f'[{WORKLOAD_REQUIRED}]: Invalid value: "{RACK}": '
+        f'{MUST}[{WORKLOAD_PREFERRED}]\' of {kind} default/w: "{BLOCK}"'
+    )
+
+
+def test_a_job_that_contradicts_its_job_set_is_named():
+    (whole, job, *jobs), pods = of_kind("JobSet", {WORKLOAD_REQUIRED: BLOCK})
+    job = msgspec.structs.replace(job, annotations={WORKLOAD_REQUIRED: RACK})
+    world = World(four_racks(), pods)
+    world.put(whole, job, *jobs)
+    go(world)
+    assert f"is invalid: Job default/{job.name}: metadata.annotations" in sentence(
+        world, pods[0].uid
+    )
+    assert f'of JobSet default/w: "{BLOCK}"' in sentence(world, pods[0].uid)
+
+
+def test_pods_that_name_the_level_of_their_owner_start():
+    asked = {WORKLOAD_REQUIRED: BLOCK}
+    objects, pods = of_kind("PyTorchJob", asked)
+    pods = [
+        msgspec.structs.replace(each, annotations={**each.annotations, **asked}) for each in pods
+    ]
+    world = World(four_racks(), pods)
+    world.put(*objects)
+    go(world)
+    assert all(each.node for each in world.pods.values())
+
+
+def test_a_gang_that_runs_is_not_stopped_by_a_pod_that_names_another_level():
+    first, *others = two_of_each({WORKLOAD_REQUIRED: BLOCK}, {WORKLOAD_REQUIRED: BLOCK})
+    world = World(four_racks(), [first, *others])
+    go(world)
+    world.delete(world.pods[first.uid])
+    said = {**first.annotations, WORKLOAD_REQUIRED: RACK}
+    world.put(msgspec.structs.replace(first, uid="uid-again", annotations=said))
+    go(world)
+    assert len(blocks(world)) == 1
+    assert all(each.node for each in world.pods.values())
