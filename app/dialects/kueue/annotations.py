@@ -34,6 +34,8 @@ MOST_LAYERS = 3
 MOST_LAYERS_TEXT = 4_096  # characters; three label keys of 317, their sizes and blanks are 1,200
 MOST_NAME = 256  # characters of a pod set group's name
 
+_OF_WORKLOAD = frozenset(WORKLOAD)
+
 Strings = Mapping[str, str]
 
 
@@ -77,7 +79,7 @@ def together(annotations: Strings) -> Constraint:
 
 def asks_together(annotations: Strings) -> bool:
     """Whether something is requested for all pods of the workload together, valid or not."""
-    return any(key in annotations for key in WORKLOAD)
+    return not _OF_WORKLOAD.isdisjoint(annotations)
 
 
 def slices(annotations: Strings) -> tuple[Slice, ...]:

@@ -15,6 +15,7 @@ from app.dialects.kueue import (
     claims,
     group_rules,
     in_charge,
+    owners,
     pod_groups,
     rules,
     topology,
@@ -62,12 +63,23 @@ class KueueDialect(Dialect):
     name: ClassVar[str] = "kueue"
     sources: ClassVar[frozenset[str]] = frozenset((pod_groups.SOURCE, "pod", *_BY_SOURCE))
 
-    def __init__(self, roles: RoleRules = "kueue", *, is_kueue_here: bool = False) -> None:
+    def __init__(
+        self,
+        roles: RoleRules = "kueue",
+        *,
+        is_kueue_here: bool = False,
+        scheduler_name: str = "",
+    ) -> None:
         self._most_roles = pod_groups.MOST_ROLES[roles]
         self._is_kueue_here = is_kueue_here
+        self._scheduler_name = scheduler_name
 
     def configured(self, options: EngineOptions) -> KueueDialect:
-        return KueueDialect(options.pod_group_roles, is_kueue_here=options.kueue_manages)
+        return KueueDialect(
+            options.pod_group_roles,
+            is_kueue_here=options.kueue_manages,
+            scheduler_name=options.scheduler_name,
+        )
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -110,7 +122,9 @@ class KueueDialect(Dialect):
         spec = _declared(key, objects) or _as_said(key, said, ended, self._most_roles)
         if spec is None:
             return None
-        return _with_lifecycle(_together(spec, objects, said), said)
+        flaw = owners.flaw(key, objects, self._scheduler_name)
+        spec = _with_lifecycle(_together(spec, objects, said), said)
+        return replace(spec, flaw=flaw) if flaw else spec
 
     def failure_limit(
         self, record: ObjectRecord, owner: ObjectRecord | None
@@ -148,8 +162,8 @@ def _declared(key: GangKey, objects: Collection[ObjectRecord]) -> GangSpec | Non
     kind = _BY_SOURCE.get(key.source)
     if kind is None:
         return None
-    owners = [record for record in objects if isinstance(record, WorkloadRecord)]
-    return kind.spec(key, owners, claims.said_in)
+    records = [record for record in objects if isinstance(record, WorkloadRecord)]
+    return kind.spec(key, records, claims.said_in)
 
 
 def _as_said(
@@ -178,11 +192,7 @@ def _as_said(
 
 def _together(spec: GangSpec, objects: Collection[ObjectRecord], said: Sequence[Said]) -> GangSpec:
     """The spec with what the workload, or the first pod that does, requests for all pods."""
-    named = tuple(
-        (f"{each.kind} {each.namespace}/{each.name}", keys.together(each.annotations))
-        for each in objects
-        if isinstance(each, WorkloadRecord) and keys.asks_together(each.annotations)
-    )
+    named = owners.levels(objects)
     of_pods = (each.together for each in said if each.together != ANYWHERE)
     constraint = named[0][1] if named else next(of_pods, ANYWHERE)
     if constraint == ANYWHERE:

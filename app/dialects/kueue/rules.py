@@ -11,7 +11,7 @@ Source: kueue pkg/controller/jobframework/tas_validation.go (v0.16).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from app.dialects import workload_level
@@ -65,9 +65,7 @@ def pod_set_flaws(annotations: Strings, pods: int | None) -> Iterator[Flaw]:
             "Invalid value",
             f"must not contain more than one topology annotation: [{named}]",
         )
-    for key in (REQUIRED, PREFERRED, SLICE_LEVEL, *WORKLOAD):
-        if not is_label_key(annotations.get(key, "ok")):
-            yield invalid(annotation(key), annotations[key], _LABEL_KEY)
+    yield from level_flaws(annotations, (REQUIRED, PREFERRED, SLICE_LEVEL, *WORKLOAD))
     said = annotations.get(UNCONSTRAINED, "true")
     if boolean(said) is None:
         yield invalid(annotation(UNCONSTRAINED), said, "must be a boolean value")
@@ -76,6 +74,13 @@ def pod_set_flaws(annotations: Strings, pods: int | None) -> Iterator[Flaw]:
     yield from _slices(annotations, pods)
     if SLICE_LAYERS in annotations:
         yield from _layers(annotations, pods)
+
+
+def level_flaws(annotations: Strings, keys: Iterable[str]) -> Iterator[Flaw]:
+    """The rule of annotations that name a level, those of these keys."""
+    for key in keys:
+        if not is_label_key(annotations.get(key, "ok")):
+            yield invalid(annotation(key), annotations[key], _LABEL_KEY)
 
 
 def together(owner: TemplateOwner) -> Iterator[tuple[PodSetClaim, Flaw]]:
@@ -92,9 +97,8 @@ def together(owner: TemplateOwner) -> Iterator[tuple[PodSetClaim, Flaw]]:
 def _workload_levels(owner: TemplateOwner) -> Iterator[tuple[PodSetClaim, Flaw]]:
     """An object and its templates name one level of the whole workload, if they name any."""
     own = PodSetClaim("metadata", owner.annotations, None)
-    for key in WORKLOAD if owner.pod_sets and owner.kind != "Pod" else ():
-        if not is_label_key(owner.annotations.get(key, "ok")):
-            yield own, invalid(annotation(key), owner.annotations[key], _LABEL_KEY)
+    if owner.pod_sets and owner.kind != "Pod":
+        yield from ((own, flaw) for flaw in level_flaws(owner.annotations, WORKLOAD))
     claims = {claim.path: claim for claim in (own, *owner.pod_sets)}
     named = (
         workload_level.Named(workload_level.levels_in(claim.annotations), claim.path)

@@ -353,6 +353,7 @@ JOB_SET = WorkloadKind(
             (("replicas",), tuple(f"template.spec.{field}" for field in job.COUNTS)),
         ),
     ),
+    path_of=lambda _template, at: f"spec.replicatedJobs[{at}].template.spec.template",
     kept=(
         NAME,
         UID,

@@ -45,6 +45,10 @@ class Place:
     """What is wrong with how the pod says where it belongs."""
 
 
+def _only_template(_template: Template, _at: int) -> str:
+    return "spec.template"
+
+
 @dataclass(frozen=True, slots=True)
 class WorkloadKind:
     """One kind: where its objects are, how they are read, which gangs follow from them."""
@@ -62,6 +66,9 @@ class WorkloadKind:
     source: str
     """Of the keys of its gangs."""
     templates: tuple[TemplatePlace, ...]
+    path_of: Callable[[Template, int], str] = _only_template
+    """Where a template of a record stands in its object, at this place among those of the record.
+    """
     kept: tuple[str, ...] = ()
     """Labels and annotations of pods that tell where they belong."""
     is_optional: bool = True
@@ -71,6 +78,11 @@ class WorkloadKind:
 
     Source: kubernetes v1.36 pkg/controller/job/job_controller.go, manageJob and deleteJobPods.
     """
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether an object has the templates of all pods of its gang."""
+        return all(place.is_grouped for place in self.templates)
 
     @property
     def path(self) -> str:
@@ -99,7 +111,8 @@ class WorkloadKind:
 def asking(record: WorkloadRecord, reads: Reads) -> tuple[Template, ...]:
     """The templates whose pods are members: those that request a topology.
 
-    All of them where none does: then something adds the annotations to the pods themselves.
+    The pods of any other are another scheduler's, or the vocabulary calls it a mistake. All of them
+    where none does: then something adds the annotations to the pods themselves.
     """
     found = tuple(each for each in record.templates if reads(each.annotations))
     return found or record.templates

@@ -229,6 +229,7 @@ def _kind(kind: str, prefix: str, version: str) -> WorkloadKind:
         spec_of,
         kind.lower(),
         (TemplatePlace(f"spec.{prefix}ReplicaSpecs[*]", "template", (("replicas",),)),),
+        path_of=lambda template, _at: f"spec.{prefix}ReplicaSpecs[{template.name}].template",
         kept=(JOB_NAME, REPLICA_TYPE, REPLICA_INDEX, OPERATOR, JOB_ROLE),
     )
 

@@ -3,7 +3,7 @@
 The leader has number 0, workers count on from 1. A leader with a template of its own is a leaf of
 its own as soon as it requests other resources or nodes; `podset-group-name` keeps the two
 together, as in Kueue. The pods say how large a group is; the LeaderWorkerSet corrects them where a
-template requests no topology, since its pods are then no members.
+template requests no topology, since its pods are then another scheduler's.
 
 Workers that are made only once the leader runs (`startupPolicy: LeaderReady`, or its own exclusive
 placement) cannot be waited for: the leader starts alone, and reserves their places.
@@ -194,5 +194,6 @@ LEADER_WORKER_SET = WorkloadKind(
             "spec.leaderWorkerTemplate", "workerTemplate", (("size",),), apart="leaderTemplate"
         ),
     ),
+    path_of=lambda template, _at: f"spec.leaderWorkerTemplate.{template.name}Template",
     kept=(NAME, GROUP_INDEX, WORKER_INDEX, SIZE, EXCLUSIVE),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from app.admission.scope import Scope
 from app.admission.templates import MOST_TEMPLATES
 from app.admission.validate import Thing, Validator
 from app.dialects.corral import WORKLOAD
+from app.dialects.kueue import owners
 from app.dialects.kueue.annotations import PREFERRED, UNCONSTRAINED
 from app.dialects.registry import DIALECTS, Dialects
 from app.dialects.workloads import KINDS
@@ -176,6 +178,46 @@ def test_kep_2724_a_template_that_says_nothing_beside_one_that_does_is_refused()
     ]
     assert errors(job_set((ANYWHERE, 1, 1), ({REQUIRED: RACK}, 1, 4))) == []
     assert errors(job_set(({}, 1, 1), ({}, 1, 4))) == []
+
+
+IN_RACK = {REQUIRED: RACK}
+GROUPED = {POD_SET_GROUP: "g", REQUIRED: RACK}
+APART = [  # what templates of one object may not say together
+    pytest.param({}, IN_RACK, id="nothing_beside_a_level"),
+    pytest.param(ANYWHERE | {IN_ALL: RACK}, ANYWHERE | {IN_ALL: BLOCK}, id="two_levels_of_all"),
+    pytest.param(GROUPED, IN_RACK, id="a_leader_without_workers"),
+    pytest.param(GROUPED, {POD_SET_GROUP: "g", PREFERRED: RACK}, id="a_leader_elsewhere"),
+]
+
+
+@pytest.mark.parametrize(("first", "second"), APART)
+@pytest.mark.parametrize(
+    "of_two",
+    [
+        pytest.param(lambda one, two: job_set((one, 1, 1), (two, 2, 4)), id="JobSet"),
+        pytest.param(lambda one, two: leader_worker_set(two, one, 5), id="LeaderWorkerSet"),
+        *(
+            pytest.param(
+                lambda one, two, kind=kind, field=field: kubeflow(
+                    kind, field, Master=(one, 1), Worker=(two, 4)
+                ),
+                id=kind,
+            )
+            for kind, field in (
+                ("PyTorchJob", "pytorchReplicaSpecs"),
+                ("MPIJob", "mpiReplicaSpecs"),
+            )
+        ),
+    ],
+)
+def test_what_is_refused_of_templates_together_is_what_their_gang_is_told(of_two, first, second):
+    thing = of_two(first, second)
+    read = next(each for each in DIALECTS.resources() if each.kind == thing["kind"])
+    record = read.decode(json.dumps(thing).encode())
+    (key, *_) = DIALECTS.keys_of(record)
+    told = owners.flaw(key, [record], "corral")
+    assert told == f"{thing['kind']} team/train: {errors(thing)[0]}"
+    assert owners.flaw(key, [record], "another") == ""
 
 
 @pytest.mark.parametrize("size", [1, 2, 4, 8])

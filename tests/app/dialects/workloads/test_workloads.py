@@ -10,8 +10,9 @@ import pytest
 
 from app.dialects.registry import DIALECTS
 from app.dialects.spec import MOST_PODS, GangKey, GangSpec, Index
-from app.dialects.workloads import KINDS, Template, kubeflow
+from app.dialects.workloads import KINDS, kubeflow
 from app.kube.core.objects import Owner
+from app.settings import EngineOptions
 from tests.app.dialects.claims import claim_of
 from tests.records import GROUP, RACK, REQUIRED, TOTAL, group, job, job_owner, pod
 from tests.work import lines_run
@@ -147,10 +148,57 @@ def test_jobs_of_another_attempt_do_not_count():
     assert spec(claim_of(pods[0]).gang, msgspec.structs.replace(jobs[0], labels=labels)) is None
 
 
-def test_a_replicated_job_that_asks_for_nothing_is_no_part_of_the_gang():
-    jobs, pods = job_set("js", {"driver": (1, 1), "workers": (2, 4)}, RACK)
-    jobs[0] = msgspec.structs.replace(jobs[0], templates=(Template("", 1, {}),))
-    assert declared(claim_of(pods[-1]).gang, *jobs)[0] == 8
+OURS = DIALECTS.configured(EngineOptions(scheduler_name="corral"))
+SAY_NOTHING = "annotations: Required value: must contain one of"
+
+
+def ours(record, silent="", its="corral"):
+    """A workload whose pods name our scheduler; of one template they say nothing, and name this."""
+    templates = tuple(
+        msgspec.structs.replace(each, annotations={}, scheduler=its)
+        if each.name == silent
+        else msgspec.structs.replace(each, scheduler="corral")
+        for each in record.templates
+    )
+    return msgspec.structs.replace(record, templates=templates)
+
+
+def flaw(key: GangKey, *records) -> str:
+    """What keeps the gang from starting, as these records say it."""
+    found = OURS.spec(key, records, (), ())
+    assert found is not None
+    return found.flaw
+
+
+def driver_and_workers(its="corral"):
+    """A JobSet whose driver says nothing, its Jobs, and the key of their gang."""
+    parts = {"driver": (1, 1), "workers": (2, 4)}
+    jobs, pods = job_set("js", parts, RACK)
+    jobs = [ours(each, "" if at == 0 else "none", its) for at, each in enumerate(jobs)]
+    whole = workload("JobSet", "js", {"driver": 1, "workers": 8}, level=RACK)
+    return ours(whole, "driver", its), jobs, claim_of(pods[-1]).gang
+
+
+def test_a_replicated_job_that_says_nothing_beside_one_that_does_is_a_mistake():
+    whole, jobs, key = driver_and_workers()
+    path = "spec.replicatedJobs[{}].template.spec.template.metadata.annotations"
+    told = flaw(key, whole, *jobs)
+    assert told.startswith(f"JobSet default/js: {path.format(0)}: Required value: must contain one")
+    assert told.endswith(f"as '{path.format(1)}' does")
+
+
+def test_it_is_one_before_the_job_set_itself_has_been_read():
+    _, jobs, key = driver_and_workers()
+    told = flaw(key, *jobs)
+    assert told.startswith(f"Job default/js-driver-0: spec.template.metadata.{SAY_NOTHING}")
+    assert "as 'Job default/js-workers-0: spec.template.metadata.annotations' does" in told
+
+
+def test_a_replicated_job_of_another_scheduler_is_no_part_of_the_gang():
+    whole, jobs, key = driver_and_workers(its="default-scheduler")
+    for records in ((whole, *jobs), jobs):
+        assert flaw(key, *records) == ""
+        assert declared(key, *records)[0] == 8
 
 
 def test_a_job_set_whose_jobs_come_in_order_may_start_with_those_there_are():
@@ -276,11 +324,26 @@ def test_workers_that_come_after_their_leader_are_expected_by_their_numbers():
     assert {claim.leaf for claim in claims_of_workers} == {later.name}
 
 
-def test_a_leader_whose_template_asks_for_nothing_is_no_member():
+@pytest.mark.parametrize(("its", "is_flawed"), [("corral", True), ("default-scheduler", False)])
+def test_a_leader_that_says_nothing_is_a_mistake_unless_another_scheduler_has_it(its, is_flawed):
     record = workload("LeaderWorkerSet", "lws", {"leader": 1, "worker": 3}, level=RACK)
-    leader = Template("leader", 1, {})
-    record = msgspec.structs.replace(record, templates=(leader, *record.templates[1:]))
-    assert declared(claim_of(group_pods("lws", 0, 4, RACK)[1]).gang, record)[0] == 3
+    record, key = ours(record, "leader", its), claim_of(group_pods("lws", 0, 4, RACK)[1]).gang
+    assert declared(key, record)[0] == 3
+    assert (f"leaderTemplate.metadata.{SAY_NOTHING}" in flaw(key, record)) is is_flawed
+
+
+@pytest.mark.parametrize("workers", [0, 3])
+def test_a_template_without_pods_now_need_say_nothing(workers):
+    record = workload("LeaderWorkerSet", "lws", {"leader": 1, "worker": workers}, level=RACK)
+    key = claim_of(group_pods("lws", 0, 4, RACK)[1]).gang
+    assert bool(flaw(key, ours(record, "worker"))) is (workers > 0)
+
+
+def test_where_no_template_says_anything_something_else_says_it_on_the_pods():
+    record = workload("LeaderWorkerSet", "lws", {"leader": 1, "worker": 3})
+    key = claim_of(group_pods("lws", 0, 4, RACK)[1]).gang
+    assert flaw(key, ours(record, "none")) == ""
+    assert declared(key, record)[0] == 4
 
 
 @pytest.mark.parametrize("size", ["", "0", "-1", "x", "٣"])
@@ -334,12 +397,22 @@ def test_a_training_job_is_one_gang_with_a_pod_set_per_replica_type(kind):
     assert declared(key, record) == (3, f"spec of {kind} t", None, False)
 
 
-def test_replica_types_that_ask_for_nothing_and_pods_that_are_done_do_not_count():
-    record = workload("PyTorchJob", "t", {"Master": 1, "Worker": 4}, level=RACK, succeeded=1)
-    master = Template("Master", 1, {})
-    record = msgspec.structs.replace(record, templates=(master, *record.templates[1:]))
+@pytest.mark.parametrize(("its", "is_flawed"), [("corral", True), ("default-scheduler", False)])
+def test_a_replica_type_that_says_nothing_is_a_mistake_unless_another_scheduler_has_it(
+    its, is_flawed
+):
+    record = workload("PyTorchJob", "t", {"Master": 1, "Worker": 4}, level=RACK)
+    record = ours(record, "Master", its)
     key, _of_its_pod_group = DIALECTS.keys_of(record)
-    assert declared(key, record)[0] == 3
+    assert declared(key, record)[0] == 4
+    path = "spec.pytorchReplicaSpecs[Master].template.metadata"
+    assert (f"PyTorchJob default/t: {path}.{SAY_NOTHING}" in flaw(key, record)) is is_flawed
+
+
+def test_pods_of_a_training_job_that_are_done_do_not_count():
+    record = workload("PyTorchJob", "t", {"Master": 1, "Worker": 4}, level=RACK, succeeded=1)
+    key, _of_its_pod_group = DIALECTS.keys_of(record)
+    assert declared(key, record)[0] == 4
 
 
 @pytest.mark.parametrize(("first", "launcher"), [(0, None), (1, Index(0, is_across=True))])
