@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster import MERGE, RACK, Cluster, Object, collection, job
+from tests.cluster import BLOCK, MERGE, RACK, Cluster, Object, collection, job
 from tests.controlplane import kinds
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.webhook import BROKEN, Webhook, installed
@@ -21,6 +21,9 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 SLICE_LEVEL = "kueue.x-k8s.io/podset-slice-required-topology"
 SLICE_SIZE = "kueue.x-k8s.io/podset-slice-size"
+IN_ALL = "corral.dev/workload-required-topology"
+PYTORCH = "pytorchReplicaSpecs"
+IN_RACK = asking(required=RACK)
 # Beside a template that says where its pods go, every other one has to say it too.
 ANYWHERE = asking(unconstrained=True)
 
@@ -111,6 +114,67 @@ def test_a_slice_as_large_as_its_pod_set_is_let_in_and_a_larger_one_is_not(
     field = f"{template}.metadata.annotations[{SLICE_SIZE}]"
     most = f"must not be greater than pod set count {pods}"
     assert f'{field}: Invalid value: "{pods + 1}": {most}' in str(refused)
+
+
+@pytest.mark.parametrize(("made", "template", "pods"), [one for one in CASES if one.values[2] > 1])
+def test_slices_that_do_not_divide_their_pod_set_are_refused(
+    webhook: Webhook, made: Made, template: str, pods: int
+) -> None:
+    size = next(size for size in range(2, pods) if pods % size)
+    wrong = {SLICE_LEVEL: RACK, SLICE_SIZE: str(size)}
+    refused = webhook.refusal(lambda: tried(webhook.cluster, made(wrong)))
+    field = f"{template}.metadata.annotations[{SLICE_SIZE}]"
+    assert f'{field}: Invalid value: "{size}": must evenly divide pod set count {pods}' in str(
+        refused
+    )
+
+
+@pytest.mark.parametrize(
+    ("thing", "silent", "asking_one"),
+    [
+        pytest.param(
+            kinds.job_set("train", IN_RACK, driver={}, jobs=4, pods=2),
+            "spec.replicatedJobs[0].template.spec.template",
+            "spec.replicatedJobs[1].template.spec.template",
+            id="JobSet",
+        ),
+        pytest.param(
+            kinds.leader_worker_set("train", IN_RACK, size=8, leader={}),
+            "spec.leaderWorkerTemplate.leaderTemplate",
+            "spec.leaderWorkerTemplate.workerTemplate",
+            id="LeaderWorkerSet",
+        ),
+        pytest.param(
+            kinds.training_job(
+                "PyTorchJob", PYTORCH, "train", {"Master": ({}, 1), "Worker": (IN_RACK, 8)}
+            ),
+            f"spec.{PYTORCH}[Master].template",
+            f"spec.{PYTORCH}[Worker].template",
+            id="PyTorchJob",
+        ),
+    ],
+)
+def test_a_template_that_says_nothing_beside_one_that_does_is_refused(
+    webhook: Webhook, thing: Object, silent: str, asking_one: str
+) -> None:
+    refused = webhook.refusal(lambda: tried(webhook.cluster, thing))
+    assert refused.status == 422
+    told = f"{silent}.metadata.annotations: Required value: must contain one of '{REQUIRED}'"
+    assert told in str(refused)
+    assert f"as '{asking_one}.metadata.annotations' does" in str(refused)
+
+
+def test_templates_that_name_two_levels_of_their_workload_are_refused(webhook: Webhook) -> None:
+    thing = kinds.job_set(
+        "train", IN_RACK | {IN_ALL: BLOCK}, driver=ANYWHERE | {IN_ALL: RACK}, jobs=4, pods=2
+    )
+    refused = webhook.refusal(lambda: tried(webhook.cluster, thing))
+    first, second = (
+        f"spec.replicatedJobs[{at}].template.spec.template.metadata.annotations[{IN_ALL}]"
+        for at in range(2)
+    )
+    told = f'{second}: Invalid value: "{BLOCK}": must be consistent with \'{first}\': "{RACK}"'
+    assert told in str(refused)
 
 
 def test_a_template_that_is_changed_for_the_worse_is_refused(webhook: Webhook) -> None:
