@@ -33,6 +33,16 @@ def _check_number(
         )
 
 
+def must_divide(pods: int) -> str:
+    """What is said of the size of slices that leave a rest of so many pods."""
+    return f"must evenly divide pod set count {pods}"
+
+
+def must_divide_layer(pods: int) -> str:
+    """The same of slices of so many pods that are cut into smaller ones."""
+    return f"must evenly divide the parent layer size {pods}"
+
+
 def _check_name(owner: str, field_name: str, name: str) -> None:
     if not isinstance(name, str) or not name:
         raise InvalidRequest(f"{owner}: {field_name} {name!r} is not a name")
@@ -181,14 +191,12 @@ class PodSet:
                 f"{owner}: partial_last_slice {self.partial_last_slice!r} is neither yes nor no"
             )
         if self.slices and self.pods % self.slices[0].pods and not self.partial_last_slice:
-            raise InvalidRequest(
-                f"{owner}: {self.pods} pods do not divide into slices of {self.slices[0].pods}"
-            )
+            size = self.slices[0].pods
+            raise InvalidRequest(f"{owner}: slices of {size} pods {must_divide(self.pods)}")
         for coarse, fine in pairwise(self.slices):
             if coarse.pods % fine.pods:
-                raise InvalidRequest(
-                    f"{owner}: slices of {coarse.pods} do not divide into slices of {fine.pods}"
-                )
+                text = must_divide_layer(coarse.pods)
+                raise InvalidRequest(f"{owner}: slices of {fine.pods} pods {text}")
         levels = [layer.level for layer in self.slices]
         for level in levels:
             if levels.count(level) > 1:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from app.dialects import workload_level
+from app.dialects import pod_set_groups, workload_level
 from app.dialects.corral import WORKLOAD
 from app.dialects.dialect import PodSetClaim, TemplateOwner
 from app.dialects.flaw import Flaw
@@ -48,6 +48,7 @@ from app.dialects.rules import (
 )
 from app.dialects.spec import MOST_PODS
 from app.labels import is_label_key
+from topology.model.request import must_divide, must_divide_layer
 
 ELASTIC = PREFIX + "elastic-job"
 INT32 = 2**31 - 1
@@ -132,31 +133,22 @@ def _every_one(
 
 
 def _pod_set_groups(claims: Sequence[PodSetClaim]) -> Iterator[tuple[PodSetClaim, Flaw]]:
-    """A pod set group is one leader and its workers, which request the same topology."""
+    """The rules of all templates that name one pod set group."""
     groups: dict[str, list[PodSetClaim]] = {}
     for claim in claims:
         if POD_SET_GROUP in claim.annotations:
             groups.setdefault(claim.annotations[POD_SET_GROUP], []).append(claim)
-    field = annotation(POD_SET_GROUP)
     for name, members in groups.items():
-        if len(members) != 2:
-            text = f"can only define groups of exactly 2 pod sets, got: {len(members)} pod set(s)"
-            yield from ((member, invalid(field, name, text)) for member in members)
-            continue
-        sizes = [member.pods for member in members]
-        if None not in sizes and 1 not in sizes:
-            text = (
-                "can only define groups where at least one pod set has only 1 replica, "
-                f"got: {sizes[0]} replica(s) and {sizes[1]} replica(s) in the group"
+        parts = [
+            pod_set_groups.Part(
+                claim.pods,
+                claim.annotations.get(REQUIRED),
+                claim.annotations.get(PREFERRED),
+                f"'{claim.path}.annotations'",
             )
-            yield from ((member, invalid(field, name, text)) for member in members)
-        if _levels(members[0]) != _levels(members[1]):
-            for member, other in (members, members[::-1]):
-                text = (
-                    f"must specify '{REQUIRED}' or '{PREFERRED}' topology "
-                    f"consistent with '{other.path}.annotations' in group '{name}'"
-                )
-                yield member, Flaw("annotations", "Invalid value", text)
+            for claim in members
+        ]
+        yield from ((members[at], flaw) for at, flaw in pod_set_groups.flaws(name, parts))
 
 
 def _elastic(annotations: Strings) -> Iterator[Flaw]:
@@ -164,10 +156,6 @@ def _elastic(annotations: Strings) -> Iterator[Flaw]:
     for key in (REQUIRED, PREFERRED):
         if key in annotations:
             yield forbidden(annotation(key), f"may not be set when '{ELASTIC}' is 'true'")
-
-
-def _levels(claim: PodSetClaim) -> tuple[str | None, str | None]:
-    return claim.annotations.get(REQUIRED), claim.annotations.get(PREFERRED)
 
 
 def _pod_set_group(annotations: Strings) -> Iterator[Flaw]:
@@ -207,7 +195,7 @@ def _slices(annotations: Strings, pods: int | None) -> Iterator[Flaw]:
     if size is not None and pods is not None and size > pods:
         yield invalid(field, text, f"must not be greater than pod set count {pods}")
     elif size is not None and size > 0 and pods is not None and pods % size:
-        yield invalid(field, text, f"must evenly divide pod set count {pods}")
+        yield invalid(field, text, must_divide(pods))
     if level is None:
         yield forbidden(field, f"may not be set when '{SLICE_LEVEL}' is not specified")
 
@@ -238,13 +226,12 @@ def _layers(annotations: Strings, pods: int | None) -> Iterator[Flaw]:
         yield from _bounds(f"{field}[{index}].size", layer.size, layer.size)
     for index, (above, below) in enumerate(pairwise(layers), start=1):
         if below.size > 0 and above.size % below.size:
-            parent = f"must evenly divide the parent layer size {above.size}"
-            yield invalid(f"{field}[{index}].size", below.size, parent)
+            yield invalid(f"{field}[{index}].size", below.size, must_divide_layer(above.size))
     coarsest = layers[0].size
     if pods is not None and coarsest > pods:
         yield invalid(field, coarsest, f"must not be greater than pod set count {pods}")
     elif pods is not None and coarsest > 0 and pods % coarsest:
-        yield invalid(field, coarsest, f"must evenly divide pod set count {pods}")
+        yield invalid(field, coarsest, must_divide(pods))
 
 
 def size_flaws(field: str, text: str, size: int | None) -> Iterator[Flaw]:

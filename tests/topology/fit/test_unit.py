@@ -99,7 +99,7 @@ def test_pods_without_a_level_are_packed_as_told_and_all_others_by_best_fit() ->
 
 
 def test_pods_that_do_not_divide_are_refused_or_leave_the_last_slice_smaller() -> None:
-    with pytest.raises(InvalidRequest, match="5 pods do not divide into slices of 2"):
+    with pytest.raises(InvalidRequest, match="slices of 2 pods must evenly divide pod set count 5"):
         pods("a", 5, slices=(Slice(2, RACK),))
     [unit] = units(pods("a", 5, slices=(Slice(2, RACK),), partial_last_slice=True))
     assert (unit.slices, unit.layers.remainder) == (2, 1)

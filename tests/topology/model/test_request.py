@@ -87,16 +87,18 @@ def test_a_request_that_can_be_meant_is_made(make: Callable[[], object]) -> None
         pytest.param(lambda: pod_set(needed=-1), "needed -1", id="less_than_none_needed"),
         pytest.param(lambda: pod_set(needed=5), "needed 5", id="more_needed_than_pods"),
         pytest.param(
-            lambda: pod_set(slices=(Slice(3, "rack"),)), "4 pods .* slices of 3", id="uneven_slices"
+            lambda: pod_set(slices=(Slice(3, "rack"),)),
+            "slices of 3 .* count 4",
+            id="uneven_slices",
         ),
         pytest.param(
             lambda: pod_set(pods=12, slices=(Slice(6, "block"), Slice(4, "rack"))),
-            "slices of 6 .* slices of 4",
+            "slices of 4 .* layer size 6",
             id="layers_that_do_not_divide",
         ),
         pytest.param(
             lambda: pod_set(slices=(Slice(2, "rack"), Slice(4, "block"))),
-            "slices of 2 .* slices of 4",
+            "slices of 4 .* layer size 2",
             id="layers_from_fine_to_coarse",
         ),
         pytest.param(
@@ -114,7 +116,7 @@ def test_a_request_that_can_be_meant_is_made(make: Callable[[], object]) -> None
         ),
         pytest.param(
             lambda: pod_set(pods=5, slices=(Slice(2, "rack"),), partial_last_slice=False),
-            "5 pods do not divide into slices of 2",
+            "slices of 2 pods must evenly divide pod set count 5",
             id="a_smaller_last_slice_is_refused",
         ),
         pytest.param(lambda: pod_set(name=7), "pod set: name 7", id="name_not_a_text"),

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from app.dialects import pod_set_groups
 from app.dialects.spec import ANYWHERE, GangSpec, GroupSpec
 from app.state.cache.books import TopologyBooks
 from app.state.cache.node_refusals import Shaped
@@ -322,7 +323,6 @@ def flaw_in_units(gang: Gang) -> str:
     """What is invalid about the gang's leaders and workers; "" if nothing is.
 
     Once members run or have succeeded, the pod sets are not complete and are not checked.
-    Source: kueue pkg/controller/jobframework/tas_validation.go (v0.16).
     """
     if gang.elastic_spec is not None:
         group = next((m.pod_set_group for m in gang.members.values() if m.pod_set_group), "")
@@ -342,21 +342,22 @@ def flaw_in_units(gang: Gang) -> str:
 
 
 def _flaw(name: str, sets: dict[SetKey, list[Member]]) -> str:
-    if len(sets) != 2:
-        return f"pod set group {name} must have exactly 2 pod sets, a leader and its workers," + (
-            f" got {len(sets)}"
+    firsts = [members[0] for members in sets.values()]
+    parts = [
+        pod_set_groups.Part(
+            len(members),
+            first.constraint.required,
+            first.constraint.preferred,
+            f"'metadata.annotations' of {_named(first)}",
         )
-    one, other = sets.values()
-    if min(len(one), len(other)) != 1:
-        return (
-            f"pod set group {name} must have one pod set of 1 pod, got {len(one)} and {len(other)}"
-        )
-    if one[0].constraint != other[0].constraint:
-        return (
-            f"pod set group {name}: pods {one[0].pod.name} and {other[0].pod.name} ask for"
-            " different topologies"
-        )
-    return ""
+        for first, members in zip(firsts, sets.values(), strict=True)
+    ]
+    found = pod_set_groups.flaws(name, parts)
+    return next((f"{_named(firsts[at])}: {flaw}" for at, flaw in found), "")
+
+
+def _named(member: Member) -> str:
+    return f"pod {member.pod.namespace}/{member.pod.name}"
 
 
 def pins(

@@ -183,14 +183,14 @@ def test_a_lost_pod_of_one_of_several_equal_pairs_comes_back_beside_its_own(seed
 
 def wrong_pairs():
     leader, workers = pair("g", 2)
-    yield pytest.param([leader, *workers[:1], spare()], "must have exactly 2 pod sets", id="three")
-    yield pytest.param([*workers, twin(workers[0])], "pod sets, a leader and its workers, got 1",
-                       id="one")  # fmt: skip
-    yield pytest.param([leader, twin(leader), *workers], "got 2 and 2", id="no_leader")
+    exactly, of_one = "of exactly 2 pod sets, got: {} pod set(s)", "only 1 replica, got: 2 replica"
+    yield pytest.param([leader, *workers[:1], spare()], exactly.format(3), id="three")
+    yield pytest.param([*workers, twin(workers[0])], exactly.format(1), id="one")
+    yield pytest.param([leader, twin(leader), *workers], of_one, id="no_leader")
     other = {**leader.annotations, REQUIRED: BLOCK}
     yield pytest.param(
         [msgspec.structs.replace(leader, annotations=other), *workers],
-        "pods g-leader and g0 ask for different topologies",
+        "topology consistent with 'metadata.annotations' of pod default/g0 in group 'both'",
         id="different_levels",
     )
 
@@ -215,7 +215,7 @@ def test_a_group_that_cannot_be_meant_is_told_to_every_pod(pods, said):
     (answer,) = answers
     assert isinstance(answer, Rejected)
     assert said in answer.sentence
-    assert "pod set group both" in answer.sentence
+    assert "gang default/g is invalid: pod default/g" in answer.sentence
     assert world.held == {}
     assert world.reports == [answer.sentence]
 

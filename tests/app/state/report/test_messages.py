@@ -53,12 +53,12 @@ def test_the_owning_job_is_told_not_its_pods():
         pytest.param(group("g", 2, RACK, **{PREFERRED: BLOCK}), "more than one", id="two_modes"),
         pytest.param(
             group("g", 2, RACK, **{SLICE_LEVEL: RACK, SLICE_SIZE: "3"}),
-            "slice",
+            "must evenly divide pod set count 2",
             id="size_that_does_not_divide",
         ),
         pytest.param(
             group("g", 2, RACK, **{"kueue.x-k8s.io/podset-group-name": "x"}),
-            "must have exactly 2 pod sets",
+            "can only define groups of exactly 2 pod sets, got: 1 pod set(s)",
             id="leader_without_workers",
         ),
     ],

@@ -24,7 +24,7 @@ def test_what_kueue_would_cut_short_is_refused_when_asked_in_full() -> None:
                 count = workers_of(group)["count"]
                 if member.slices and count % member.slices[0].pods:
                     asked += 1
-                    with pytest.raises(InvalidRequest, match="do not divide into slices"):
+                    with pytest.raises(InvalidRequest, match="must evenly divide"):
                         PodSet("w", count, member.request, slices=member.slices)
     assert asked > 100
 

@@ -34,7 +34,7 @@ def explained_by(scenario: Json, outcome: Outcome) -> tuple[str, ...] | None:
 
     None of them where both answer the scenario as it is alike; None: no changes come to that.
     """
-    if has_remainder(scenario) and "do not divide into slices" in outcome.sentence:
+    if has_remainder(scenario) and "must evenly divide pod set count" in outcome.sentence:
         return tuple(REFUSED)
     domains = Cluster(scenario).domains()
     applying = [change for change in CHANGES if change.applies(scenario)]
