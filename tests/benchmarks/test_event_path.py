@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 
-from benchmarks.event_path import followed, measure
+from benchmarks.event_path import STATUS_OF_A_MEMBER, followed, measure
 from tests.records import pod
 from topology import NODE_LEVEL, Gang, Group, PodSet, build
 
@@ -46,6 +46,13 @@ def test_every_kind_of_event_has_its_two_figures_and_they_do_not_vary():
     assert {row.unit for row in rows} == {"files", "returns"}
     assert all(row.value > 0 for row in rows)
     assert rows == list(measure())
+
+
+def test_the_status_of_a_member_passes_through_a_few_files_and_calls():
+    """Most events of a large cluster are these: one call too many costs as much as the work."""
+    counts = {row.unit: row.value for row in measure() if row.case == STATUS_OF_A_MEMBER}
+    assert counts["files"] <= 13
+    assert counts["returns"] <= 33
 
 
 def test_the_pod_that_completes_its_gang_passes_through_the_plan():

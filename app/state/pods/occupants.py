@@ -7,8 +7,8 @@ this is kept, and pods that are alike in it share one object.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from app.dialects import corral
 from app.kube.core.objects import PodRecord
@@ -72,9 +72,18 @@ class Occupants:
         self._uncount(self.by_uid.get(pod.uid))
         self._priorities[pod.priority] += 1
         self.names[pod.uid] = pod.name
+        self.by_uid[pod.uid] = self._share(occupant)
+
+    def recall(self, occupants: Mapping[str, Occupant], names: Mapping[str, str]) -> None:
+        """Learn of the occupants of another record, none of which this one has."""
+        self.by_uid.update(occupants)
+        self.names.update(names)
+        self._priorities.update(each.priority for each in occupants.values())
+
+    def _share(self, occupant: Occupant) -> Occupant:
         if len(self._shared) >= MOST_SHARED:
             self._shared.clear()
-        self.by_uid[pod.uid] = self._shared.setdefault(occupant, occupant)
+        return self._shared.setdefault(occupant, occupant)
 
     def may_go(self, pod: PodRecord) -> bool:
         """Whether a pod may be a victim at all."""
@@ -100,10 +109,10 @@ class Occupants:
                 del self._priorities[occupant.priority]
 
     def note_phase(self, pod: PodRecord) -> None:
-        """Learn that the containers of a pod have started, if they have."""
+        """Learn that the containers of a pod have started, if they have; nothing else is new."""
         occupant = self.by_uid.get(pod.uid)
         if occupant is not None and not occupant.has_begun and pod.phase != PENDING:
-            self.put(pod)
+            self.by_uid[pod.uid] = self._share(replace(occupant, has_begun=True))
 
     def any_below(self, priority: int) -> bool:
         """Whether some pod has a lower priority."""
