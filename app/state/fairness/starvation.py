@@ -135,10 +135,10 @@ class Starvation:
         self._renew(starving, now, room)
         self._give(starving, now, room)
         rank = {gang.key: rank_in_queue(gang) for gang in starving}
-        self.planner.earmarked = {key: (each.nodes, rank[key]) for key, each in self.of.items()}
-        self.planner.free_in = {
-            key: each.free_at - now for key, each in self.of.items() if each.is_expected
-        }
+        self.planner.earmark(
+            {key: (each.nodes, rank[key]) for key, each in self.of.items()},
+            {key: each.free_at - now for key, each in self.of.items() if each.is_expected},
+        )
         return NOTHING.union(
             *(
                 each.nodes

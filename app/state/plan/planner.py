@@ -516,6 +516,12 @@ class Planner:
         known = (gang.members, gang.placeholders, self.nominations.booked(self.books))
         return self.nominations.above(lowest, *known)
 
+    def earmark(
+        self, nodes: Mapping[GangKey, tuple[frozenset[str], Rank]], free_in: Mapping[GangKey, float]
+    ) -> None:
+        """Keep these nodes, and no others, for gangs that starve."""
+        self.earmarked, self.free_in = dict(nodes), dict(free_in)
+
     def kept_from(self, gang: Gang) -> frozenset[str]:
         """Nodes that are kept for gangs which come before this one."""
         if not (self.earmarked or self.new_nodes):

@@ -110,7 +110,7 @@ async def test_a_gang_has_what_its_pods_request() -> None:
 async def test_what_is_kept_for_a_gang_is_shown() -> None:
     engine = cluster()
     key = next(iter(engine.gangs.by_key))
-    engine.planner.earmarked = {key: (frozenset({"b1", "loose"}), (0, 0.0, 0))}
+    engine.planner.earmark({key: (frozenset({"b1", "loose"}), (0, 0.0, 0))}, {})
     _, body = await got(engine, "/map")
     assert body["earmarks"] == {"node": [body["nodes"].index("b1")], "gang": [0]}
     _, found = await got(engine, "/nodes/b1")
