@@ -13,7 +13,7 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """What is said of a program wherever somebody asks which one it is."""
+    """What is said of a program where it is asked which one it is."""
 
     version: str
     commit: str

@@ -57,7 +57,7 @@ def followed(call: Callable[[], object]) -> Followed:
         if event == "return" and is_ours and not code.co_name.startswith("<"):
             frames.add(frame)
 
-    gc.disable()  # to end a generator that somebody else has left is not the call's work
+    gc.disable()  # to end a generator that others have left is not the call's work
     sys.setprofile(note)
     try:
         call()

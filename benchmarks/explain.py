@@ -1,4 +1,4 @@
-"""How long the event loop is kept when somebody asks why a gang waits, and the answer takes.
+"""How long the event loop is kept when a user asks why a gang waits, and the answer takes.
 
     python -m benchmarks.explain [--json] [--nodes 5000] [--pods 20000] [--times 20]
 

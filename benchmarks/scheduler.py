@@ -15,7 +15,7 @@ same cores. Members are pods of a Kueue pod group.
     born        the same, and gangs are born in place: stored narrowed, without a gate; bare pods
                 are where their group says fast admission
     gated       no webhook: the pods come with our gate
-    gateless    no webhook: whoever comes before its gang is complete is rejected once and woken
+    gateless    no webhook: a pod that comes before its gang is complete is rejected once and woken
     stock       the stock scheduler with its default sampling, same pods without gates: the baseline
 
 W5 to W7 are one gang that takes longer to pass kube-scheduler than a /bind is held. What Corral's
@@ -210,15 +210,13 @@ def run(workload: Workload, mode: Mode, settings: Settings | None = None) -> Fig
 
 
 def creation_limit(workload: Workload) -> Figures:
-    """How fast the load generator creates the same pods while nobody schedules."""
+    """How fast the load generator creates the same pods while no scheduler runs."""
     with (
         tempfile.TemporaryDirectory(prefix="corral-bench-") as folder,
         ControlPlane(Path(folder)) as plane,
     ):
         began, created = create(plane, PODS, workload.pod_bodies(is_gated=False))
-        return {
-            ("created per second, nobody schedules", "pods/s"): workload.pods / (created - began)
-        }
+        return {("created per second, no scheduler", "pods/s"): workload.pods / (created - began)}
 
 
 def nodes(wanted: int) -> Iterator[Object]:

@@ -2,7 +2,7 @@
 
     unrest = Unrest(cluster, chronicle, random.Random(0))
     while …: unrest.step(time.monotonic())          # ten times a second
-    unrest.calm()                                   # every node is ready, nobody comes or goes
+    unrest.calm()                                   # every node is ready, no gang comes or goes
 
 Gangs ask for one rack and whole nodes, every second one behind our gate. A node that is lost is
 tainted as the node controller does; on half of them the pods are evicted, and their owner, this
@@ -39,7 +39,7 @@ MOST_FAILURES = 10_000  # of a Job: more than are ever lost
 
 @dataclass(slots=True)
 class Owner:
-    """Whoever creates one gang's pods: what it wants now."""
+    """What creates one gang's pods, and what it wants now."""
 
     name: str
     is_gated: bool

@@ -1,7 +1,7 @@
 """What a tenant can create who may create pods in his own namespace, and nothing else.
 
-Each attack is some pods, as small as they can be; reference/reliability.md, sections 2 and 5. Pods
-without a gate are few: kube-scheduler looks at one after the other, whoever made them.
+Each attack is some pods, as small as they can be. Pods without a gate are few: kube-scheduler looks
+at one after the other, whichever tenant made them.
 """
 
 from __future__ import annotations

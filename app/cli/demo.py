@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 SYNTHETIC_NODES = 1523  # as many as the recorded cluster has
 SCHEDULER = "corral"
-NO_SCHEDULER = "nobody"  # a schedulerName that no scheduler has
+NO_SCHEDULER = "no-scheduler"  # a schedulerName that no scheduler has
 READY_SECONDS = 15.0
 PLACE_SECONDS = 15.0  # after that a gang counts as waiting
 FOREVER_SECONDS = 86_400.0

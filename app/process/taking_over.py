@@ -146,7 +146,7 @@ class TakingOver:
         while not self._engine.is_synced and self._lease.names_us:
             await self._sleep(LOOK_SECONDS)
         await self._sleep(self._lease.overlap_seconds)
-        left_out = set[str]()  # by a watch of which nobody can say how far it has come
+        left_out = set[str]()  # by a watch that does not show how far it has come
         missing: Pods | None = None
         for _ in range(MOST_LISTS):
             until = self._clock() + SHOWN_SECONDS
@@ -187,7 +187,7 @@ class TakingOver:
         return set(pod.gates).issuperset(gang.members[uid].pod.gates)
 
     def _is_behind_us(self, pod: _Listed) -> bool | None:
-        """Whether the watch has come to this pod's version; None: nobody can say."""
+        """Whether the watch has come to this pod's version; None: it does not show."""
         watched = self._watched()
         if not watched:
             return False

@@ -3,9 +3,10 @@
     pods, nodes, PodTemplates, requests ─▶ step(seen, now) ─▶ actions ─▶ the cluster
 
 cluster-autoscaler cannot be had as a program here, so its rules are written down once more, from
-its source: reference/autoscaling.md says which, and where they stand there. Nothing here reads a
-clock or draws a number but `on_cluster`, which carries the actions out at an API server;
-`tests/sim/node_autoscaler.py` does that in a simulated world.
+its source: kubernetes/autoscaler cluster-autoscaler/ (1.36.1), for Karpenter
+kubernetes-sigs/karpenter pkg/controllers (1.14). Nothing here reads a clock or draws a number but
+`on_cluster`, which carries the actions out at an API server; `tests/sim/node_autoscaler.py` does
+that in a simulated world.
 
 Order to read: objects, reading/, machines/, cluster_autoscaler/, karpenter · small (a cluster of
 plain objects) · on_cluster, plays (what it brings about on the sandbox and on kube-apiserver).

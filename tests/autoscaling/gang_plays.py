@@ -1,7 +1,7 @@
-"""What becomes of gated gangs where a simulated autoscaler makes nodes: autoscaling.md 5.
+"""What becomes of gated gangs where a simulated autoscaler makes nodes: numbered scenarios.
 
 For any API server with a scheduler that asks a Corral with these SETTINGS; each play is given an
-empty cluster. Numbers are those of the scenarios. Raises: AssertionError, TimeoutError.
+empty cluster. Raises: AssertionError, TimeoutError.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     pending pods ─▶ nodes there or on their way ─▶ claims, each the cheapest size for its pods
     nodes ─▶ empty, or all their pods fit elsewhere ─▶ karpenter.sh/disrupted ─▶ evict ─▶ deleted
 
-What it cannot read it leaves out: a pod with matchFields or a hostname is no demand (fact 4), one
-with a label that no pool has a value for gets no new node (fact 5), and a running pod's affinity
+What it cannot read it leaves out: a pod with matchFields or a hostname is no demand, one
+with a label that no pool has a value for gets no new node, and a running pod's affinity
 counts as far as the first term's expressions.
 Left out: prices, replacement by a cheaper node, relaxed terms, budgets, drift, expiry, and static
 pools.

@@ -1,4 +1,7 @@
-"""The simulated cluster-autoscaler does what autoscaling.md says of the real one."""
+"""The simulated cluster-autoscaler does what the real one does.
+
+Source: kubernetes/autoscaler cluster-autoscaler/core (1.36.1).
+"""
 
 from __future__ import annotations
 

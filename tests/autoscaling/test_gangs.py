@@ -1,6 +1,6 @@
-"""Gangs that ask by requests, and the autoscaler that answers: the scenarios of autoscaling.md 5.
+"""Gangs that ask by requests, and the autoscaler that answers: the scenarios of `gang_plays.py`.
 
-The numbers are those of that list. In all of them Corral may be killed after any write of its own.
+In all of them Corral may be killed after any write of its own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The simulated Karpenter does what autoscaling.md says of the real one."""
+"""The simulated Karpenter does what the real one does.
+
+Source: kubernetes-sigs/karpenter pkg/controllers/provisioning and disruption (1.14).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""ProvisioningRequests go by the rules of autoscaling.md 1.1."""
+"""ProvisioningRequests go by the rules of cluster-autoscaler.
+
+Source: kubernetes/autoscaler cluster-autoscaler/provisioningrequest (1.36.1).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must hold after every step: I1 to I12 of reference/reliability.md 3, and I13.
+"""What must hold after every step: I1 to I13.
 
 Judged by what the API server has, and by what it has told this very Corral (its streams' mirrors),
 which is all a Corral can know; the engine's own view is looked at only for what it holds.

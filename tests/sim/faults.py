@@ -1,4 +1,4 @@
-"""What is counted: faults, by the rows of reference/reliability.md 4, and kinds of workloads.
+"""What is counted: faults, those of one number being of one kind, and kinds of workloads.
 
 A fault counts when it hits something: a repeated event that was delivered, a call that failed, a
 crash that lost a process. `FLOOR` of each in 500 seeds is what makes a clean run worth something.

@@ -6,8 +6,9 @@
                                 └──────────────────────┴─────────────────────────────┘
 
 It sees the cluster through streams of its own, late by its own lag, and counts assumed pods until
-their bindings fail: an assumed pod never expires. Nodes are never sampled. Source: extender.md 2.
-Where it preempts, `post_filter.py` does that, and a nominated node is tried before all others.
+their bindings fail: an assumed pod never expires. Nodes are never sampled. Where it preempts,
+`post_filter.py` does that, and a nominated node is tried before all others.
+Source: kubernetes pkg/scheduler/extender.go and schedule_one.go (v1.36).
 """
 
 from __future__ import annotations

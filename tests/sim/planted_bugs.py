@@ -897,14 +897,14 @@ PLANTED = (
             becomes="True",
         ),
         "an answer from a thread is applied to books that have changed since",
-        test="tests/app/state/plan/test_search_on.py::"
+        test="tests/app/state/plan/elsewhere/test_search_on.py::"
         "test_an_answer_is_not_used_where_others_took_the_place_meanwhile",
     ),
     Planted(
         "app.state.plan.elsewhere.search_on.SearchesOn.answered",
         Change("condition", "gang is None or gang.number != asked.gang", becomes="gang is None"),
         "a gang that was made again gets the answer for the one before it",
-        test="tests/app/state/plan/test_search_on.py::"
+        test="tests/app/state/plan/elsewhere/test_search_on.py::"
         "test_an_answer_for_a_gang_that_is_gone_is_dropped",
     ),
     Planted(
@@ -915,7 +915,7 @@ PLANTED = (
             becomes="False",
         ),
         "a late answer is taken for one to the next question",
-        test="tests/app/state/plan/test_search_on.py::"
+        test="tests/app/state/plan/elsewhere/test_search_on.py::"
         "test_an_answer_that_never_comes_is_asked_for_again_and_a_late_one_is_not_taken_for_the_next",
     ),
     Planted(
@@ -926,7 +926,7 @@ PLANTED = (
             becomes="self.plans.make_in_turn(self.gangs.by_key[key], now)",
         ),
         "a gang is planned with an answer before the roll call that a binding calls for",
-        test="tests/app/state/plan/test_search_on.py::"
+        test="tests/app/state/plan/elsewhere/test_search_on.py::"
         "test_an_answer_waits_for_the_roll_call_that_a_binding_calls_for",
     ),
     Planted(
@@ -937,7 +937,7 @@ PLANTED = (
             becomes="False",
         ),
         "an answer from a thread is used though a node has moved to another rack",
-        test="tests/app/state/plan/test_search_on.py::"
+        test="tests/app/state/plan/elsewhere/test_search_on.py::"
         "test_a_place_on_a_node_that_changes_meanwhile_is_not_used",
     ),
     Planted(
@@ -948,7 +948,7 @@ PLANTED = (
             becomes="not self._is_open",
         ),
         "a namespace whose gangs come again and again has the thread to itself",
-        test="tests/app/state/plan/test_search_on.py::"
+        test="tests/app/state/plan/elsewhere/test_search_on.py::"
         "test_gangs_that_come_again_and_again_do_not_come_before_those_of_others",
     ),
     Planted(
@@ -959,7 +959,7 @@ PLANTED = (
             becomes="True",
         ),
         "a gang is searching for ever though one like it has heard that it fits nowhere",
-        test="tests/app/state/plan/test_search_on.py::"
+        test="tests/app/state/plan/elsewhere/test_search_on.py::"
         "test_gangs_that_are_alike_hear_the_same_answer_where_none_fits",
     ),
     Planted(

@@ -5,7 +5,7 @@
 
 A pod rejected by the extender comes back on any event; one that no filter lets through comes back
 on events of nodes, and of pods that end. What happens while a pod is in flight is not missed.
-Source: reference/extender.md 2.4.
+Source: kubernetes pkg/scheduler/backend/queue/scheduling_queue.go (v1.36).
 """
 
 from __future__ import annotations

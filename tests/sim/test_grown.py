@@ -1,4 +1,4 @@
-"""Gangs on clusters that begin without a node, in virtual time: scenarios of autoscaling.md 5."""
+"""Gangs on clusters that begin without a node, in virtual time; see `autoscaling/gang_plays.py`."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
     arrays ──look──▶ copies, and when each column has changed last ──since──▶ columns
 
-One pod changes one node, and what was computed of the others stands. Nobody has to say what has
-changed: to compare costs a fraction of what is computed.
+One pod changes one node, and what was computed of the others stands. Callers need not say what
+has changed: to compare costs a fraction of what is computed.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ class NeighbourLease:
             return f"Lease {self._name} has not been read yet"
         holder = self._spec.holder_identity
         if not holder:
-            return f"nobody holds Lease {self._name}"
+            return f"no pod holds Lease {self._name}"
         return f"pod {holder.rpartition('_')[0] or holder} holds Lease {self._name}"
 
     @property

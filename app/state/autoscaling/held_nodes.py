@@ -93,7 +93,7 @@ class HeldNodes:
         if not self.settings.protect_held_nodes:
             return
         if node.name in self._held or autoscalers.PROTECTED in node.annotations:
-            self._note(node.name)  # a restart, or somebody else's change
+            self._note(node.name)  # a restart, or a change by others
 
     def drop(self, name: str) -> None:
         """Forget what was sent of a node that is gone."""

@@ -125,7 +125,7 @@ class Marks:
             need.shown[uid] = need.sent.pop(uid)
             if is_marked == need.is_open:
                 return
-        self.note(gang)  # a restart, somebody else's, or not wanted any more
+        self.note(gang)  # a restart, a mark by others, or not wanted any more
 
     def note_new_node(self, now: float) -> None:
         """Note that there is a node which was not there before."""
@@ -200,7 +200,7 @@ class Marks:
         return self._is_capacity_alone(gang, now)
 
     def _has_asked(self, gang: Gang) -> bool:
-        """Whether the watch shows that it asks for nodes, whoever had it ask."""
+        """Whether the watch shows that it asks for nodes, by Corral's mark or another one."""
         return self.requests.has(gang) or any(each.pod.is_marked for each in gang.members.values())
 
     def _is_due(self, gang: Gang, now: float) -> bool:
@@ -383,7 +383,7 @@ def _undone(last: SentMark | None, is_marked: bool, now: float) -> tuple[float, 
 def _has_who_waits(gang: Gang) -> bool:
     """Whether some pod without a node exists, or did and is to come again.
 
-    Nodes that come would be kept for nobody, for as long as its controller makes no pod.
+    Nodes that come would be kept for no pod, for as long as its controller makes no pod.
     """
     return any(
         each.pod.uid in gang.members or not gang.placeholders[each.pod.uid].is_to_come

@@ -3,7 +3,7 @@
     the first pod of a gang whose size is known    all its pods are planned; it is narrowed
     the others                                     narrowed alike, as long as places are left
     no place, or nothing known, or others first    None: it gets the gate, as ever
-    a pod that nobody makes anew                   None, unless its group says fast admission
+    a pod without a controller                     None, unless its group says fast admission
 
 The pod has no uid and no name yet, and may never exist: a quota may refuse it, or another webhook.
 So an answer takes nothing but a place for each pod, which ends `born_seconds` after the last

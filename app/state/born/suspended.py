@@ -2,9 +2,9 @@
 
     suspended, with an annotation ──▶ the watch shows that ──▶ its pods are gone ──▶ it goes on
 
-What is suspended says so itself: whoever leads has it go on, also after a restart, and also where
-its pods stay for longer than their controller takes. One that others have go on before is not ours
-any more, whatever it still says: they may suspend it again.
+What is suspended says so itself: the Corral that leads has it go on, also after a restart, and also
+where its pods stay for longer than their controller takes. One that others have go on before is not
+ours any more, whatever it still says: they may suspend it again.
 """
 
 from __future__ import annotations

@@ -183,7 +183,7 @@ class NodeNeed:
     is_never: bool = False  # what was found then
     sent: dict[str, SentMark] = field(default_factory=dict)
     shown: dict[str, SentMark] = field(default_factory=dict)
-    marked: set[str] = field(default_factory=set)  # as the watch shows, whoever has marked them
+    marked: set[str] = field(default_factory=set)  # as the watch shows, by us or by others
 
 
 @dataclass(frozen=True, slots=True)

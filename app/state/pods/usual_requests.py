@@ -5,7 +5,7 @@
 
 Every namespace has the same say at most, however many pods it starts and whatever these request;
 it is MOST_WEIGHT, and few pods have as much as they are. Only pods that run count: what waits for
-ever is nobody's usual request, nor is what no node has, though a pod that names its node says it.
+ever is no usual request, nor is what no node has, though a pod that names its node says it.
 After a restart the list of pods tells of those that run.
 """
 

@@ -152,7 +152,7 @@ class Replacements:
         return True
 
     def give_back(self, gang: Gang, uid: str) -> None:
-        """Hold a member's place for whoever comes in its stead: it does not exist."""
+        """Hold a member's place for the pod that comes in its stead: it does not exist."""
         kept = placeholders.await_again(gang, gang.members[uid])
         self.reservations.hand_over(gang, uid, kept)
         self._count(gang)

@@ -1,4 +1,7 @@
-"""What the webhook changes in a pod, and what it leaves alone. Sections: kueue.md 5.2, KEP-976."""
+"""What the webhook changes in a pod, and what it leaves alone.
+
+Source: KEP-976; kueue pkg/controller/jobs/pod/pod_webhook.go (v0.16).
+"""
 
 from __future__ import annotations
 

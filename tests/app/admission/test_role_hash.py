@@ -1,6 +1,6 @@
 """The role hash: Kueue's digits and the KEP's, and what counts as another role.
 
-Sections: kueue.md 5.4; KEP-976 "Groups of Pods created beforehand".
+Source: kueue pkg/util/pod/pod.go (v0.16); KEP-976 "Groups of Pods created beforehand".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What becomes of objects once they are created: their controllers, the webhook, and the watch.
 
-The controllers are those of `tests/workload_pods.py` and reference/operators.md in JSON: written
-apart from `app/dialects/making`, which says the same.
+The controllers are those of `tests/workload_pods.py` in JSON: written apart from
+`app/dialects/making`, which says the same.
 """
 
 from __future__ import annotations

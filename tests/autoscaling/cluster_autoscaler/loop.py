@@ -156,7 +156,7 @@ class ClusterAutoscaler:
                 rooms[name] = self._scale_up.room(machine)
                 rooms[name].take(pods.get(name, []))
         for name, room in rooms.items():
-            for each in nominated.get(name, []):  # they sit there (fact 10)
+            for each in nominated.get(name, []):  # they sit there
                 room.put(each)
         return rooms
 

@@ -1,11 +1,12 @@
-"""ProvisioningRequests by the rules of cluster-autoscaler (autoscaling.md 1.1).
+"""ProvisioningRequests by the rules of cluster-autoscaler.
 
     Accepted ─▶ Provisioned=True ── 10 min ──▶ BookingExpired
              ├▶ Provisioned=False, CapacityIsNotFound ── tried again after 1, 2, 4, 8, 10 min
              └▶ Failed (a bad template; noRetry; 7 days without success)
 
-Whoever asks for a request's turn gets one at a time. A booking keeps other requests and the removal
-of nodes off; pods and kube-scheduler know nothing of it (fact 9).
+One request has its turn at a time. A booking keeps other requests and the removal of nodes off;
+pods and kube-scheduler know nothing of it.
+Source: kubernetes/autoscaler cluster-autoscaler/provisioningrequest (1.36.1).
 """
 
 from __future__ import annotations

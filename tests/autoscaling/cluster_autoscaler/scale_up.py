@@ -49,7 +49,7 @@ class ScaleUp:
         self._backoff: dict[str, tuple[float, float]] = {}  # group -> until, seconds of the next
 
     def learn(self, nodes: Mapping[str, Object], pods: Mapping[str, Objects], now: float) -> None:
-        """Copy the first stable node of each group, with its rack and all (fact 6)."""
+        """Copy the first stable node of each group, with its rack and all."""
         copied: set[str] = set()
         for name, machine in self._cloud.machines.items():
             node = nodes.get(name)

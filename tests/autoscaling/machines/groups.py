@@ -17,7 +17,7 @@ class NodeGroup:
     max: nodes at a time, those that are on their way included.
     labels: of every node from its registration on. late_labels: what the nth node gets
     `label_seconds` later, in turn: a group of one rack has one entry, one that spans racks several.
-    tags: the labels that are known while the group has no node (fact 6); None: `labels`.
+    tags: the labels that are known while the group has no node; None: `labels`.
     *_seconds: from the order to the registration; the others from the registration on. GPUs and
     other extended resources are reported as 0 until `resource_seconds` have passed.
     stock: how many the cloud has at a time; what is ordered beyond that never comes.

@@ -76,7 +76,7 @@ def is_finished(pod: Object) -> bool:
 
 
 def is_unschedulable(pod: Object) -> bool:
-    """Whether somebody says that no node takes the pod; gates are not looked at (fact 2)."""
+    """Whether a scheduler says that no node takes the pod; gates are not looked at."""
     if node_of(pod) or is_finished(pod) or "deletionTimestamp" in pod["metadata"]:
         return False
     said = condition_of(pod, "PodScheduled")

@@ -1,4 +1,4 @@
-"""Nodes as a simulation sees them: may this pod stand there? Pod by pod, without racks (fact 3)."""
+"""Nodes as a simulation sees them: may this pod stand there? Pod by pod, without racks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Room:
             return "node selector"
         terms = required_terms(pod)
         if not reads_fields:
-            # Karpenter goes as far as the first term's expressions (fact 4).
+            # Karpenter goes as far as the first term's expressions.
             terms = [{"matchExpressions": each.get("matchExpressions") or []} for each in terms[:1]]
             terms = [each for each in terms if each["matchExpressions"]]
         if terms and not any(self._holds(each) for each in terms):

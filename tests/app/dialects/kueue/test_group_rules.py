@@ -1,4 +1,7 @@
-"""Every rule about what pods say of their group. Sections are those of reference kueue.md."""
+"""Every rule about what pods say of their group.
+
+Source: kueue pkg/controller/jobs/pod/pod_webhook.go (v0.16).
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,7 @@ NO_SUBDOMAINS = (
 NO_INDICES = ("", "-1", "1.0", "x", "٣", "18446744073709551616", "9" * 100)
 BROKEN = {
     **{
-        f"5_3_managed_{value!r}": Case(
+        f"managed_{value!r}": Case(
             {}, f"labels[{MANAGED}]", "Forbidden", "can only be 'true'", {MANAGED: value}
         )
         for value in ("", "false", "True", "yes")
@@ -56,22 +59,20 @@ BROKEN = {
         {}, f"labels[{OURS}]", "Invalid value", "'true' or 'false'", {OURS: "maybe"}
     ),
     **{
-        f"5_3_name_in_{where}_without_a_total_count": Case(
+        f"name_in_{where}_without_a_total_count": Case(
             at(where, "g")[1], f"annotations[{TOTAL}]", "Required value", BOTH, at(where, "g")[0]
         )
         for where in ("labels", "annotations")
     },
-    "5_3_total_count_without_a_name": Case(
-        {TOTAL: "3"}, f"labels[{GROUP}]", "Required value", BOTH
-    ),
+    "total_count_without_a_name": Case({TOTAL: "3"}, f"labels[{GROUP}]", "Required value", BOTH),
     **{
-        f"5_3_total_count_{name}": Case(
+        f"total_count_{name}": Case(
             group("g", total), f"annotations[{TOTAL}]", "Invalid value", text
         )
         for name, (total, text) in NO_COUNTS.items()
     },
     **{
-        f"5_3_name_in_{where}_{name[:9]!r}": Case(
+        f"name_in_{where}_{name[:9]!r}": Case(
             {TOTAL: "2", **at(where, name)[1]},
             f"{where}[{GROUP}]",
             "Invalid value",
@@ -81,7 +82,7 @@ BROKEN = {
         for where in ("labels", "annotations")
         for name in NO_SUBDOMAINS
     },
-    "5_3_two_names": Case(
+    "two_names": Case(
         group("two", 3),
         f"labels[{GROUP}]",
         "Invalid value",
@@ -89,7 +90,7 @@ BROKEN = {
         {GROUP: "one"},
     ),
     **{
-        f"5_3_index_{index[:21]!r}": Case(
+        f"index_{index[:21]!r}": Case(
             group("g", 3),
             f"labels[{INDEX}]",
             "Invalid value",
@@ -99,7 +100,7 @@ BROKEN = {
         for index in NO_INDICES
     },
     **{
-        f"5_3_index_past_the_size_{index}": Case(
+        f"index_past_the_size_{index}": Case(
             group("g", 3),
             f"labels[{INDEX}]",
             "Invalid value",
@@ -108,21 +109,21 @@ BROKEN = {
         )
         for index in ("3", "4", "18446744073709551615")
     },
-    "5_3_prebuilt_label": Case(
+    "prebuilt_label": Case(
         group("g", 3),
         f"labels[{PREBUILT}]",
         "Invalid value",
         "equal to the name of the pod group",
         {PREBUILT: "other"},
     ),
-    "5_3_prebuilt_annotation": Case(
+    "prebuilt_annotation": Case(
         {**group("g", 3), PREBUILT: "other"},
         f"annotations[{PREBUILT}]",
         "Invalid value",
         "equal to the name of the pod group",
     ),
     **{
-        f"5_1_{key.rpartition('/')[2]}_{text!r}": Case(
+        f"{key.rpartition('/')[2]}_{text!r}": Case(
             {**group("g", 3), key: text},
             f"annotations[{key}]",
             "Invalid value",

@@ -1,4 +1,4 @@
-"""What members say about their gang's life. Sections are those of KEP-976 and kueue.md 5."""
+"""What members say about their gang's life. Sections are those of KEP-976."""
 
 from __future__ import annotations
 

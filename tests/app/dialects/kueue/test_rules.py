@@ -1,4 +1,7 @@
-"""Every rule about what topology annotations say. Sections are those of reference kueue.md."""
+"""Every rule about what topology annotations say.
+
+Source: kueue pkg/controller/jobframework/tas_validation.go (v0.16).
+"""
 
 from __future__ import annotations
 
@@ -76,105 +79,105 @@ NO_LAYERS = {
 }
 BROKEN = {
     **{
-        f"1_3_level_{key.rpartition('-')[0][-8:]}_{name}": invalid(
+        f"level_{key.rpartition('-')[0][-8:]}_{name}": invalid(
             {key: value, **({SLICE_SIZE: "1"} if key == SLICE_LEVEL else {})}, key, LABEL_KEY
         )
         for key in (REQUIRED, PREFERRED, SLICE_LEVEL)
         for name, value in NO_LABEL_KEYS.items()
     },
     **{
-        f"1_3_unconstrained_{value!r}": invalid(
+        f"unconstrained_{value!r}": invalid(
             {UNCONSTRAINED: value}, UNCONSTRAINED, "must be a boolean value"
         )
         for value in ("", "yes", "TrUe", "2", " true")
     },
     **{
-        f"1_3_slice_size_{name}": invalid({SLICE_LEVEL: RACK, SLICE_SIZE: value}, SLICE_SIZE, text)
+        f"slice_size_{name}": invalid({SLICE_LEVEL: RACK, SLICE_SIZE: value}, SLICE_SIZE, text)
         for name, (value, text) in NO_COUNTS.items()
     },
-    "1_3_slice_level_without_its_size": Case(
+    "slice_level_without_its_size": Case(
         {SLICE_LEVEL: RACK},
         f"annotations[{SLICE_SIZE}]",
         "Required value",
         f"'{SLICE_LEVEL}' is specified",
     ),
-    "1_3_slice_size_without_its_level": Case(
+    "slice_size_without_its_level": Case(
         {SLICE_SIZE: "4"},
         f"annotations[{SLICE_SIZE}]",
         "Forbidden",
         f"'{SLICE_LEVEL}' is not specified",
     ),
     **{
-        f"1_3_pod_set_group_{name}": invalid(
+        f"pod_set_group_{name}": invalid(
             {REQUIRED: RACK, POD_SET_GROUP: name}, POD_SET_GROUP, "must not be a number"
         )
         for name in ("0", "17", "18446744073709551615")
     },
     **{
-        f"1_3_pod_set_group_without_a_level_{name}": Case(
+        f"pod_set_group_without_a_level_{name}": Case(
             {POD_SET_GROUP: "g", **mode}, f"annotations[{POD_SET_GROUP}]", "Forbidden", "neither"
         )
         for name, mode in {"none": {}, "unconstrained": {UNCONSTRAINED: "true"}}.items()
     },
     **{
-        f"1_2_offset_{value!r}": invalid(
+        f"offset_{value!r}": invalid(
             {REQUIRED: RACK, OFFSET: value}, OFFSET, "must be a non-negative integer"
         )
         for value in ("", "-1", "one", "2147483648", "1000000000")
     },
     **{
-        f"1_2_pod_set_group_of_{len(name)}_characters": invalid(
+        f"pod_set_group_of_{len(name)}_characters": invalid(
             {REQUIRED: RACK, POD_SET_GROUP: name}, POD_SET_GROUP, "must have 1 to 256 characters"
         )
         for name in ("", "x" * 257)
     },
     **{
-        "1_3_too_long_layers": invalid(
+        "too_long_layers": invalid(
             {SLICE_LAYERS: f"[{of_layers(3)}]" + " " * MOST_LAYERS_TEXT},
             SLICE_LAYERS,
             f"must have at most {MOST_LAYERS_TEXT} characters",
         ),
     },
     **{
-        f"1_3_no_layers_{name}": invalid(
+        f"no_layers_{name}": invalid(
             {SLICE_LAYERS: text}, SLICE_LAYERS, "must be a valid JSON array: "
         )
         for name, text in NO_LAYERS.items()
     },
     **{
-        f"1_3_{number}_layers": in_layers(of_layers(number), "", "between 1 and 3 entries")
+        f"{number}_layers": in_layers(of_layers(number), "", "between 1 and 3 entries")
         for number in (0, 4)
     },
-    "1_3_layer_space": in_layers('{"topology":"a b","size":2}', "[0].topology", LABEL_KEY),
-    "1_3_layer_no_level": in_layers('{"size":2}', "[0].topology", LABEL_KEY),
-    "1_3_layer_size_0": in_layers('{"topology":"a/b","size":0}', "[0].size", "equal to 1"),
-    "1_3_layer_size_below_0": in_layers('{"topology":"a/b","size":-2}', "[0].size", "equal to 1"),
-    "1_3_layer_size_of_more_than_a_gang": in_layers(
+    "layer_space": in_layers('{"topology":"a b","size":2}', "[0].topology", LABEL_KEY),
+    "layer_no_level": in_layers('{"size":2}', "[0].topology", LABEL_KEY),
+    "layer_size_0": in_layers('{"topology":"a/b","size":0}', "[0].size", "equal to 1"),
+    "layer_size_below_0": in_layers('{"topology":"a/b","size":-2}', "[0].size", "equal to 1"),
+    "layer_size_of_more_than_a_gang": in_layers(
         '{"topology":"a/b","size":100001}', "[0].size", "less than or equal to 100000"
     ),
-    "1_3_inner_layer_size_0": in_layers(
+    "inner_layer_size_0": in_layers(
         '{"topology":"a/b","size":4},{"topology":"a/c","size":0}', "[1].size", "equal to 1"
     ),
-    "1_3_inner_layer_size_below_0": in_layers(
+    "inner_layer_size_below_0": in_layers(
         '{"topology":"a/b","size":4},{"topology":"a/c","size":-3}', "[1].size", "equal to 1"
     ),
-    "1_3_inner_layer_larger_than_the_outer": in_layers(
+    "inner_layer_larger_than_the_outer": in_layers(
         '{"topology":"a/b","size":4},{"topology":"a/c","size":8}',
         "[1].size",
         "must evenly divide the parent layer size 4",
     ),
-    "1_3_third_layer_not_dividing": in_layers(
+    "third_layer_not_dividing": in_layers(
         '{"topology":"a/b","size":12},{"topology":"a/c","size":4},{"topology":"a/d","size":3}',
         "[2].size",
         "must evenly divide the parent layer size 4",
     ),
-    "1_3_layer_no_size": in_layers('{"topology":"a/b"}', "[0].size", "equal to 1"),
-    "1_3_layer_not_dividing": in_layers(
+    "layer_no_size": in_layers('{"topology":"a/b"}', "[0].size", "equal to 1"),
+    "layer_not_dividing": in_layers(
         '{"topology":"a/b","size":6},{"topology":"a/c","size":4}',
         "[1].size",
         "must evenly divide the parent layer size 6",
     ),
-    "1_3_layer_twice": Case(
+    "layer_twice": Case(
         {SLICE_LAYERS: '[{"topology":"a/b","size":4},{"topology":"a/b","size":2}]'},
         f"annotations[{SLICE_LAYERS}][1].topology",
         "Duplicate value",

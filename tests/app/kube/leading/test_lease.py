@@ -48,8 +48,8 @@ async def test_the_holder_decides(server, lease, answer, is_ours):
     [
         pytest.param(held_by("corral-x-1_f_2"), "pod corral-x-1_f holds Lease", id="a_pod"),
         pytest.param(held_by("by-hand"), "pod by-hand holds Lease", id="without_a_suffix"),
-        pytest.param(held_by(""), "nobody holds Lease", id="released"),
-        pytest.param(refusal(404, "NotFound"), "nobody holds Lease", id="not_there_yet"),
+        pytest.param(held_by(""), "no pod holds Lease", id="released"),
+        pytest.param(refusal(404, "NotFound"), "no pod holds Lease", id="not_there_yet"),
     ],
 )
 async def test_who_holds_it_is_told(server, lease, answer, whose):

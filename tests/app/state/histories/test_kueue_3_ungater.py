@@ -1,8 +1,9 @@
-"""kueue.md 3: who is ungated, when, and to which node.
+"""Who is ungated, when, and to which node.
 
 Where Kueue's ungater works on a Workload that was admitted before, Corral plans, holds and ungates
 in one step; a rank then is a node, not a domain. `test_gates.py` has the patches themselves,
-`test_seating.py` the ranks of every kind of workload, `test_barrier.py` what comes after.
+`plan/test_assignment.py` the ranks of every kind of workload, `test_barrier.py` what comes after.
+Source: kueue pkg/controller/tas/topology_ungater.go (v0.16).
 """
 
 from __future__ import annotations

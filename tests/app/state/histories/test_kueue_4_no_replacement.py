@@ -1,6 +1,8 @@
-"""kueue.md 4 and kueue-tas-docs.md "Hot swap": no other node for a lost pod, and pods that run.
+"""No other node for a lost pod, and pods that run.
 
 Where Kueue evicts, Corral does with `fail_fast` only; else what runs is left where it is.
+Source: kueue pkg/controller/tas/node_controller.go (v0.16);
+https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling "Hot swap support".
 """
 
 from __future__ import annotations

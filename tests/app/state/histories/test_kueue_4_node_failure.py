@@ -1,9 +1,11 @@
-"""kueue.md 4 and kueue-tas-docs.md "Hot swap": nodes that fail under a gang, and who replaces what.
+"""Nodes that fail under a gang, and which pods are replaced.
 
 Kueue rewrites the assignment of a Workload, for one node at a time. Corral holds another node for
-whoever replaces the lost pod, for any number of nodes at a time. `test_kueue_4_no_replacement.py`
-has what happens where there is none; the five rows of the interaction matrix are in
-`test_absent.py`.
+the pod that replaces the lost one, for any number of nodes at a time.
+`test_kueue_4_no_replacement.py` has what happens where there is none; the five rows of the
+interaction matrix are in `test_absent.py`.
+Source: kueue pkg/controller/tas/node_controller.go (v0.16);
+https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling "Hot swap support".
 """
 
 from __future__ import annotations

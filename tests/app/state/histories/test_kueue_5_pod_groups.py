@@ -1,4 +1,7 @@
-"""kueue.md 5: groups of plain pods, from their composition to their end."""
+"""Groups of plain pods, from their composition to their end.
+
+Source: kueue pkg/controller/jobs/pod/pod_controller.go (v0.16).
+"""
 
 from __future__ import annotations
 

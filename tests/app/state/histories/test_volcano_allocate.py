@@ -1,4 +1,7 @@
-"""volcano-network-topology.md "Allocate Action": a job and its sub-jobs, gradient by gradient."""
+"""A job and its sub-jobs, gradient by gradient.
+
+Source: volcano docs/design/Network Topology Aware Scheduling.md, "Allocate Action".
+"""
 
 from __future__ import annotations
 

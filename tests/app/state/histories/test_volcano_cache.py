@@ -1,4 +1,8 @@
-"""volcano-network-topology.md "Object Adaptation in Scheduler Cache": what a job is, and where."""
+"""What a job is, and where.
+
+Source: volcano docs/design/Network Topology Aware Scheduling.md, "Object Adaptation
+in Scheduler Cache".
+"""
 
 from __future__ import annotations
 

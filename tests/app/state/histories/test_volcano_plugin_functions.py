@@ -1,6 +1,7 @@
-"""volcano-network-topology.md "Plugin Function": which HyperNodes a gang may have, in which order.
+"""Which HyperNodes a gang may have, in which order.
 
 A PodGroup is called a job there, a sub-group a sub-job, and a pod a task.
+Source: volcano docs/design/Network Topology Aware Scheduling.md, "Plugin Function".
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""volcano-network-topology.md "Motivation", "Function Detail", "Volcano Job Controller"."""
+"""What HyperNodes are for, as users have it.
+
+Source: volcano docs/design/Network Topology Aware Scheduling.md, "Motivation",
+"Function Detail" and "Volcano Job Controller".
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rank i on the planned node: consecutive ranks as close as the tree allows (kueue.md 3)."""
+"""Rank i on the planned node: consecutive ranks as close as the tree allows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Pod set groups: a leader and its workers lie in one domain (kueue.md 1.3 and 2.2)."""
+"""Pod set groups: a leader and its workers lie in one domain.
+
+Source: kueue pkg/cache/scheduler/tas_flavor_snapshot.go (v0.16).
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Where we answer Kueue's scenarios differently on purpose: one table, each entry with its reason.
 
-An entry is asked only about cases whose answers differ, so it never hides an equal one. The
-cases of our own samples that fall under each are listed in test_core.py.
+An entry is asked only about cases whose answers differ, so it never hides an equal one.
+test_deviations.py has cases that fall under each.
 """
 
 from __future__ import annotations
