@@ -824,7 +824,7 @@ PLANTED = (
         "app.state.born.giving_back.GivingBack._why_kept",
         Change(
             "condition",
-            "any(member.pod.owner is None for member in going or narrowed)",
+            "not all(makes_again(member.pod.owner) for member in going or narrowed)",
             becomes="False",
         ),
         "pods are given back that no controller makes again",

@@ -190,7 +190,8 @@ def spec_of(
         needed=group.least,
     )
     root = GroupSpec(key.name, (leaf,), Constraint(required=group.level or None))
-    together = next((each.together for each in said if each.together != ANYWHERE), ANYWHERE)
+    named = trees.levels_named((group,))
+    together = trees.together(named, said)
     if together != ANYWHERE:
         root = GroupSpec(key.name, (root,), together)
     said_of_pods = ends_together(said)
@@ -201,4 +202,5 @@ def spec_of(
         f"PodGroup {key}",
         policy=trees.POLICY,
         lifecycle=Lifecycle(counts_succeeded=True, ends_together=whole),
+        levels_named=named,
     )

@@ -53,6 +53,8 @@ class PodGroupRecord(ObjectRecord, frozen=True, gc=False):
     """What its annotations request for its pods besides …"""
     slices: tuple[Slice, ...] = ()
     """… and in slices of so many."""
+    together: Constraint = ANYWHERE
+    """What they request for all pods of its gang."""
     parent: str = ""
     """The name of the CompositePodGroup that it is inside; "": of none."""
     flaw: str = ""
@@ -82,6 +84,7 @@ def decode_pod_group(raw: Json, *, api: str, keep: Keep) -> PodGroupRecord:
         level="" if flaw else scheduling.level_of(spec),
         ends_together=scheduling.ends_together(spec.disruption_mode),
         constraint=said.constraint,
+        together=said.together,
         slices=said.slices,
         parent=(spec.parent_composite_pod_group_name or "")[:LONGEST_NAME],
         flaw=f"PodGroup {metadata.namespace}/{metadata.name}: {flaw}" if flaw else "",

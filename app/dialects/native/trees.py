@@ -17,7 +17,7 @@ Source: KEP-6012 "Group hierarchy", "GangScheduling Plugin Changes".
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.dialects.flaw import Flaw
@@ -114,9 +114,10 @@ def spec_of(
         return None
     inside = _inside(objects)
     group = _group(root, inside, pods, MOST_DEPTH)
-    together = next((each.together for each in said if each.together != ANYWHERE), ANYWHERE)
-    if together != ANYWHERE:
-        group = GroupSpec(key.name, (group,), together)
+    named = levels_named(objects)
+    level = together(named, said)
+    if level != ANYWHERE:
+        group = GroupSpec(key.name, (group,), level)
     said_of_pods = ends_together(said)
     return GangSpec(
         key,
@@ -128,6 +129,7 @@ def spec_of(
             ends_together=_ends_together(objects) if said_of_pods is None else said_of_pods,
         ),
         flaw=next(_flaws(root, inside, objects), ""),
+        levels_named=named,
         awaits=_awaited(root, inside, MOST_DEPTH),
     )
 
@@ -207,6 +209,25 @@ def _member(
     if not record.level:
         return leaf
     return GroupSpec(record.name, (leaf,), Constraint(required=record.level))
+
+
+Levels = tuple[tuple[str, Constraint], ...]
+
+
+def levels_named(objects: Iterable[ObjectRecord]) -> Levels:
+    """By the name of a PodGroup: what it requests for all pods of its gang together."""
+    groups = (each for each in objects if isinstance(each, PodGroupRecord))
+    return tuple(
+        (f"PodGroup {each.namespace}/{each.name}", each.together)
+        for each in groups
+        if each.together != ANYWHERE
+    )
+
+
+def together(named: Levels, said: Iterable[Said]) -> Constraint:
+    """What is requested for all pods of a gang, by its objects or by its pods."""
+    of_pods = (each.together for each in said if each.together != ANYWHERE)
+    return named[0][1] if named else next(of_pods, ANYWHERE)
 
 
 def _ends_together(objects: Collection[ObjectRecord]) -> bool | None:

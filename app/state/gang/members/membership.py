@@ -488,7 +488,24 @@ def _problem(live: list[Member], spec: GangSpec | None) -> str:
         like = roles.setdefault(member.role, member)
         if (like.constraint, like.slices) != (member.constraint, member.slices):
             return _disagree(like, member, "the topology annotations", "constraint")
-    return _levels_apart(live, spec)
+    return _levels_apart(live, spec) or _said_otherwise(live, spec)
+
+
+def _said_otherwise(live: Iterable[Member], spec: GangSpec | None) -> str:
+    """Which pod requests another domain than an object does for it, as a sentence; "": none."""
+    declared = {} if spec is None else {leaf.name: leaf for leaf in spec.leaves()}
+    seen: set[tuple[int, str]] = set()  # the pods of a template share what they say
+    for member in live:
+        leaf, said = declared.get(member.leaf), member.said
+        if leaf is None or leaf.constraint is None or (id(said), leaf.name) in seen:
+            continue
+        seen.add((id(said), leaf.name))
+        own = (said.constraint, said.slices)
+        if own not in ((ANYWHERE, ()), (leaf.constraint, leaf.slices)):
+            pod = f"pod {member.pod.namespace}/{member.pod.name}"
+            where = spec.where if spec is not None else ""
+            return f"{pod}: its topology annotations do not say the same as those of {where}"
+    return ""
 
 
 def _levels_apart(live: Iterable[Member], spec: GangSpec | None) -> str:

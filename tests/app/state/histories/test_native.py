@@ -473,3 +473,24 @@ def test_why_a_gang_waits_is_not_said_before_a_place_was_searched_for():
         world.tick()
     (written,) = world.told(WriteStatus)
     assert "cannot be placed: 4 of 5 pods fit" in str(written.status)
+
+
+@pytest.mark.parametrize("is_on_group", [True, False], ids=["on_the_group", "on_its_pods"])
+def test_a_level_of_all_pods_together_is_kept_wherever_it_is_said(is_on_group):
+    said = {"corral.dev/workload-required-topology": RACK}
+    made = group(least=6, annotations=said if is_on_group else {})
+    world = world_of(made)
+    assert placed(world, *members(6, annotations={} if is_on_group else said)) == {}
+    assert "in one cloud.provider.com/topology-rack" in sentence(world, "uid-train-0")
+    world = world_of(group(least=4, annotations=said if is_on_group else {}))
+    assert len(placed(world, *members(4, annotations={} if is_on_group else said))) == 4
+
+
+def test_pods_that_request_another_level_than_their_pod_group_wait_and_say_so():
+    world = world_of(group(least=6, annotations={PREFERRED: RACK}))
+    assert placed(world, *members(6, annotations={REQUIRED: RACK})) == {}
+    assert "do not say the same as those of PodGroup default/train" in sentence(
+        world, "uid-train-0"
+    )
+    world = world_of(group(least=4, annotations={REQUIRED: RACK}))
+    assert len(placed(world, *members(4, annotations={REQUIRED: RACK}))) == 4
