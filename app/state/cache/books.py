@@ -138,6 +138,9 @@ class Books:
     """Nodes where something was given back since the last tick, which takes them out."""
     rebooked: dict[str, None] | None = None
     """Nodes that have changed, or what is booked there, for who takes them out; None: no one."""
+    booked_at: dict[str, int] = field(default_factory=dict)
+    """The same of nodes that there are, by the number of that change among all."""
+    changes: int = 0
     split_values: tuple[str, ...] = ()  # levels that do not nest, in sentences for the operator
     _lent: set[str] = field(default_factory=set)  # nodes whose part of `bound_on` a copy has too
     _counts_later: bool = False  # bookings are counted together in a moment
@@ -327,6 +330,7 @@ class Books:
         if self.nodes.pop(name, None) is not None:
             self._outdate_for(name)
             self._note_rebooked(name)
+            self.booked_at.pop(name, None)
 
     def has_moved(self, before: NodeRecord, after: NodeRecord) -> bool:
         """Whether a node, under the same name, is in another domain of some topology."""
@@ -522,6 +526,9 @@ class Books:
         )
 
     def _note_rebooked(self, node: str) -> None:
+        if node in self.nodes:
+            self.changes += 1
+            self.booked_at[node] = self.changes
         if self.rebooked is not None:
             self.rebooked[node] = None
 

@@ -4,72 +4,36 @@
     nodes of a domain ─────────────────────────────────────────────────────┴─▶ nodes, and a time
 
 Of the nodes that suffice by then those are taken that get free last: what ends before may still run
-on the others, and on these until then.
+on the others, and on these until then. Each pod set alone says from when on a domain may have room
+at the earliest, for all domains at once; node by node only the first few of them are looked at.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from operator import itemgetter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
 
 from app.kube.core.objects import Amounts
-from app.state.cache.books import Books
-from app.state.fairness.run_times import RunTimes
-from topology.model.resources import Counts
+from app.state.cache.counting import Vector
+from app.state.fairness.endings import Endings, Growth, Times
+from topology.model.resources import Counts, Rows
 from topology.model.tree import Tree
 
-_Ends = Sequence[tuple[float, Amounts]]  # in order
+MOST_NODES = 8_192  # a gang is sought a place on; the domains that come first
+MOST_DOMAINS = 16  # that are looked at node by node
+NONE = -1  # the domain of a node that is not looked at
 
 
-@dataclass(slots=True)
-class Endings:
-    """What is free on nodes, and what gets free when; reads only so many nodes."""
-
-    books: Books
-    run_times: RunTimes
-    now: float
-    latest: float
-    """What gets free later counts as never free."""
-    most_nodes: int
-    _read: dict[str, tuple[Mapping[str, int], _Ends]] = field(default_factory=dict)
+class TakesSome(Protocol):
+    """Pods of one pod set."""
 
     @property
-    def is_spent(self) -> bool:
-        """Whether no further node is read."""
-        return len(self._read) >= self.most_nodes
-
-    def growing(self, node: str, request: Amounts) -> Iterator[tuple[float, int]]:
-        """How many such pods fit on the node, and from when on; nothing on one too many."""
-        free, ends = self._of(node)
-        left = dict(free)
-        fits = fitting(left, request)
-        if fits:
-            yield self.now, fits
-        for end, amounts in ends:
-            for resource, amount in amounts:
-                left[resource] = left.get(resource, 0) + amount
-            more = fitting(left, request)
-            if more > fits:
-                fits = more
-                yield end, fits
-
-    def _of(self, node: str) -> tuple[Mapping[str, int], _Ends]:
-        if node in self._read or self.is_spent:
-            return self._read.get(node, ({}, ()))
-        free = dict(self.books.nodes[node].allocatable)
-        ends: list[tuple[float, Amounts]] = []
-        for uid, request in self.books.bound_on.get(node, {}).items():
-            end = self.run_times.end_of(uid, self.now)
-            if end <= self.latest:
-                ends.append((end, request))
-            take(free, request)
-        for request in self.books.held_on.get(node, {}).values():
-            take(free, request)
-        ends.sort(key=itemgetter(0))
-        self._read[node] = free, ends
-        return free, ends
+    def empty(self) -> Counts:
+        """How many of them each node could take if it were empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +41,7 @@ class Need:
     """Pods of one pod set: how many, what each requests, and how many an empty node could take."""
 
     pods: int
-    request: Amounts
+    request: Vector
     empty: Counts
 
 
@@ -94,29 +58,79 @@ def first_room(
 ) -> Expected | None:
     """The domain that is likely to have room first; None: none is by then.
 
-    `is_whole`: all of the domain is kept. Of equal ones the first; some are left out where too
-    many nodes would have to be read.
+    `domains`: of which no more nodes are looked at than MOST_NODES. `is_whole`: all of the domain
+    is kept. Of equal ones the first.
     """
-    best: Expected | None = None
-    for slots in domains:
-        found = _room_in(slots, needs, tree, endings, is_whole=is_whole)
-        if found is not None and (best is None or found.at < best.at):
-            best = found
-        if endings.is_spent:
+    domain_of = _domain_of(wanted_slots(needs, domains), domains, len(tree.nodes))
+    grows = [_of_need(need, endings.growth(tree, need.request), domain_of) for need in needs]
+    earliest = np.max(
+        [
+            _first(grow, domain_of[grow.slots], need.pods, len(domains))
+            for grow, need in zip(grows, needs, strict=True)
+        ],
+        axis=0,
+    )
+    best: tuple[float, int, Expected] | None = None
+    for number in np.argsort(earliest, kind="stable")[:MOST_DOMAINS].tolist():
+        if math.isinf(earliest[number]) or (best is not None and earliest[number] > best[0]):
             break
-    return best
+        within = [grow.of(domain_of[grow.slots] == number) for grow in grows]
+        found = _room_in(domains[number], needs, within, is_whole=is_whole)
+        if found is not None and (best is None or (found.at, number) < best[:2]):
+            best = found.at, number, found
+    return best and best[2]
+
+
+def wanted_slots(needs: Sequence[TakesSome], domains: Sequence[range]) -> Rows:
+    """The slots of these domains that could take some of the pods, not too many."""
+    if not domains:
+        return np.zeros(0, dtype=np.intp)
+    slots = _slots_of(domains)
+    takes_some = np.any([need.empty[slots] > 0 for need in needs], axis=0)
+    return slots[takes_some][:MOST_NODES]
+
+
+def _slots_of(domains: Sequence[range]) -> Rows:
+    return np.concatenate([np.arange(each.start, each.stop, dtype=np.intp) for each in domains])
+
+
+def _domain_of(wanted: Rows, domains: Sequence[range], nodes: int) -> Rows:
+    """The number of each wanted node's domain. Shapes: wanted (K,) -> (nodes,)."""
+    domain_of = np.full(nodes, NONE, dtype=np.intp)
+    if domains:
+        numbers = np.repeat(np.arange(len(domains), dtype=np.intp), [*map(len, domains)])
+        domain_of[_slots_of(domains)] = numbers
+    is_wanted = np.zeros(nodes, dtype=np.bool_)
+    is_wanted[wanted] = True
+    domain_of[~is_wanted] = NONE
+    return domain_of
+
+
+def _of_need(need: Need, grow: Growth, domain_of: Rows) -> Growth:
+    """That of nodes that could take such pods, domains together, in order."""
+    grow = grow.of((domain_of[grow.slots] != NONE) & (need.empty[grow.slots] > 0))
+    return grow.of(np.lexsort((grow.slots, grow.when, domain_of[grow.slots])))
+
+
+def _first(grow: Growth, domain: Rows, pods: int, domains: int) -> Times:
+    """When so many pods fit in each domain; infinity: never. Shapes: domain (K,) -> (domains,)."""
+    at = np.full(domains, math.inf)
+    total = np.cumsum(grow.more)
+    starts = np.searchsorted(domain, domain)  # the first row of the same domain
+    before = np.concatenate((np.zeros(1, dtype=np.int64), total))[starts]
+    enough = np.flatnonzero(total - before >= pods)[::-1]
+    at[domain[enough]] = grow.when[enough]  # the first one is written last
+    return at
 
 
 def _room_in(
-    slots: range, needs: Sequence[Need], tree: Tree, endings: Endings, *, is_whole: bool
+    slots: range, needs: Sequence[Need], grows: Sequence[Growth], *, is_whole: bool
 ) -> Expected | None:
     """No two pod sets share a node, unless all of the domain is kept."""
     chosen: list[int] = []
     at = -math.inf
-    for need in needs:
-        taken = () if is_whole else set(chosen)
-        left = [slot for slot in slots if slot not in taken and need.empty[slot]]
-        found = _nodes_for(need, left, tree, endings)
+    for need, grow in zip(needs, grows, strict=True):
+        found = _nodes_for(need.pods, grow if is_whole else grow.of(~np.isin(grow.slots, chosen)))
         if found is None:
             return None
         chosen.extend(found.slots)
@@ -124,31 +138,21 @@ def _room_in(
     return Expected(slots if is_whole else sorted(chosen), at)
 
 
-def _nodes_for(need: Need, slots: Sequence[int], tree: Tree, endings: Endings) -> Expected | None:
+def _nodes_for(pods: int, grow: Growth) -> Expected | None:
     """The nodes that get free last of those that are enough for one pod set first."""
-    grows = sorted(
-        (when, slot, pods)
-        for slot in slots
-        for when, pods in endings.growing(tree.nodes[slot], need.request)
-    )
-    fits: dict[int, tuple[float, int]] = {}
-    total, at = 0, math.inf
-    for when, slot, pods in grows:
-        if when > at:
-            break
-        total += pods - fits.get(slot, (0.0, 0))[1]
-        fits[slot] = when, pods
-        if total >= need.pods:  # what gets free at the same time is as good
-            at = when
-    if total < need.pods:
+    enough = int(np.searchsorted(np.cumsum(grow.more), pods))
+    if enough == len(grow.more):
         return None
-    chosen, lacking = [], need.pods
-    for slot, (_, pods) in sorted(fits.items(), key=lambda each: (-each[1][0], each[0])):
-        chosen.append(slot)
-        lacking -= pods
-        if lacking <= 0:
-            break
-    return Expected(chosen, at)
+    at = float(grow.when[enough])
+    end = int(np.searchsorted(grow.when, at, side="right"))  # what gets free then is as good
+    slots, which = np.unique(grow.slots[:end], return_inverse=True)
+    fits = np.zeros(len(slots), dtype=np.int64)
+    np.add.at(fits, which, grow.more[:end])
+    when = np.full(len(slots), -math.inf)
+    np.maximum.at(when, which, grow.when[:end])
+    by_time = np.lexsort((slots, -when))
+    last = int(np.searchsorted(np.cumsum(fits[by_time]), pods))
+    return Expected(slots[by_time[: last + 1]].tolist(), at)
 
 
 def fitting(left: Mapping[str, int], request: Amounts) -> int:

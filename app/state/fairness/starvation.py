@@ -16,8 +16,10 @@ the same or a higher priority, which others were evicted for.
 With `backfill` on it is known of some pods when they end (`expected_room.py`). Then the nodes are
 those of the domain that is likely to have room first, or of the whole cluster for a gang without a
 required level; what is likely to end before all of them are free may use them until then; and the
-earmark is found anew at every review. It ends when the room has not come `earmark_seconds` after it
-was expected first; if it does come, the namespace may have the next one at once.
+earmark is found anew, at every review if the work of one allows that: gangs take turns, and one
+whose nodes were not read yet has another one before those that had theirs. It ends when the room
+has not come `earmark_seconds` after it was expected first; if it does come, the namespace may have
+the next one at once.
 
 A gang that is not planned before its own pods come to /filter is not among those that wait here: it
 had its domain, and could not use it.
@@ -37,7 +39,15 @@ from app.dialects.spec import GangKey
 from app.kube.core.objects import Amounts, PodRecord
 from app.state.cache.books import Books, TopologyBooks
 from app.state.cache.node_table import NodeTable
-from app.state.fairness.expected_room import Endings, Expected, Need, first_room, fitting, take
+from app.state.fairness.endings import Endings
+from app.state.fairness.expected_room import (
+    Expected,
+    Need,
+    first_room,
+    fitting,
+    take,
+    wanted_slots,
+)
 from app.state.fairness.run_times import RunTimes
 from app.state.gang.gang import Gang
 from app.state.isolation import confined
@@ -55,7 +65,7 @@ from topology.model.tree import Tree
 NOTHING: frozenset[str] = frozenset()
 MOST_TRIED = 32  # gangs in one review; the others are tried in the next ones
 MOST_TRIED_IN_NAMESPACE = 4
-MOST_NODES_READ = 2_048  # in one review: what runs there is added up pod by pod, 5 us for 30 pods
+MOST_NODES_READ = 2_048  # in one review for what lasts there: added up, 5 us for 30 pods
 MOST_DOMAINS = 4  # tried for one gang
 ANYWHERE = -1  # the level of a gang that requires none
 
@@ -113,12 +123,16 @@ class Starvation:
     planner: Planner
     run_times: RunTimes
     of: dict[GangKey, Earmark] = field(default_factory=dict)
+    endings: Endings = field(init=False)
     too_large: dict[GangKey, int] = field(default_factory=dict)
     """The nodes that a gang would need: more than may be kept at all."""
     _rests: dict[str, list[float]] = field(default_factory=dict)
     """By namespace: for each earmark that has ended, until when no other takes its place."""
     _tried: set[GangKey] = field(default_factory=set)  # since all others were
     _reviewed_at: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.endings = Endings(self.books, self.run_times, self.settings.backfill_seconds)
 
     # -- giving and ending -----------------------------------------------------------------------
 
@@ -131,9 +145,11 @@ class Starvation:
         before = dict(self.of)
         self._reviewed_at = now
         self._end({gang.key for gang in starving}, now)
-        room = _Room(_Lasting(self.books, MOST_NODES_READ), self._endings(now))
-        self._renew(starving, now, room)
-        self._give(starving, now, room)
+        if starving:
+            self.endings.begin(now)
+        else:
+            self.endings.forget()
+        self._give(starving, now, _Lasting(self.books, MOST_NODES_READ))
         rank = {gang.key: rank_in_queue(gang) for gang in starving}
         self.planner.earmark(
             {key: (each.nodes, rank[key]) for key, each in self.of.items()},
@@ -146,12 +162,6 @@ class Starvation:
                 if key not in self.of or self.of[key].opens_more_than(each)
             )
         )
-
-    def _endings(self, now: float) -> Endings | None:
-        if not self.run_times:
-            return None
-        latest = now + self.settings.backfill_seconds
-        return Endings(self.books, self.run_times, now, latest, MOST_NODES_READ)
 
     def _end(self, starving: set[GangKey], now: float) -> None:
         for key, mark in list(self.of.items()):
@@ -168,45 +178,60 @@ class Starvation:
         self.too_large = {key: nodes for key, nodes in self.too_large.items() if key in starving}
         self._tried &= starving
 
-    def _renew(self, starving: Sequence[Gang], now: float, room: _Room) -> None:
-        """Find earmarks anew whose nodes get free at some time: other nodes may before."""
-        for gang in starving:
-            mark = self.of.get(gang.key)
-            if mark is None or not mark.is_expected:
-                continue
-            with confined(self.planner.on_fault, "earmark for gang {}", gang.key):
-                del self.of[gang.key]  # its own nodes are free for it
-                found = self._chosen(gang, now, room)
-                until = mark.until if found is None else min(mark.until, found.until)
-                self.of[gang.key] = replace(found or mark, since=mark.since, until=until)
-
-    def _give(self, starving: Sequence[Gang], now: float, room: _Room) -> None:
+    def _give(self, starving: Sequence[Gang], now: float, lasting: _Lasting) -> None:
+        """Try gangs in turn, those as well whose nodes get free at some time: others may before."""
         kept = Counter(key.namespace for key in self.of)
         kept.update({namespace: len(ends) for namespace, ends in self._rests.items()})
         tried = Counter[str]()
-        for gang in self._in_turn(starving):
-            namespace = gang.key.namespace
-            if (
-                gang.key in self.of
-                or kept[namespace] >= self.settings.earmarks_per_namespace
-                or tried[namespace] >= MOST_TRIED_IN_NAMESPACE
-            ):
+        for gang in self._in_turn([gang for gang in starving if self._may_try(gang, kept)]):
+            namespace, mark = gang.key.namespace, self.of.get(gang.key)
+            if not self._may_try(gang, kept) or tried[namespace] >= MOST_TRIED_IN_NAMESPACE:
                 continue
-            if tried.total() >= MOST_TRIED or room.is_spent:
+            if tried and self._is_spent(tried.total(), lasting):
                 break
             tried[namespace] += 1
-            self._tried.add(gang.key)
+            before = self.endings.cost
             with confined(self.planner.on_fault, "earmark for gang {}", gang.key):
-                mark = self._chosen(gang, now, room)
-                if mark is not None:
-                    self.of[gang.key] = mark
-                    kept[namespace] += 1
+                self._try(gang, now, lasting)
+            self.planner.budget.spend(namespace, self.endings.cost - before)
+            kept[namespace] += mark is None and gang.key in self.of
 
-    def _in_turn(self, starving: Sequence[Gang]) -> list[Gang]:
+    def _is_spent(self, tried: int, lasting: _Lasting) -> bool:
+        """Whether the rest waits for the next review."""
+        is_spent = lasting.is_spent or self.endings.is_spent or self.planner.budget.is_spent
+        return is_spent or tried >= MOST_TRIED
+
+    def _try(self, gang: Gang, now: float, lasting: _Lasting) -> None:
+        """Find the nodes of a gang, anew if it has some; not before what runs there is read."""
+        self._tried.add(gang.key)
+        mark = self.of.pop(gang.key, None)  # its own nodes are free for it
+        sought = self._sought(gang)
+        if sought is not None and self.run_times and not self._has_read(sought):
+            self._tried.discard(gang.key)
+            found = mark
+        else:
+            found = None if sought is None else self._chosen(sought, now, lasting)
+        if mark is not None:
+            until = mark.until if found is None else min(mark.until, found.until)
+            found = replace(found or mark, since=mark.since, until=until)
+        if found is not None:
+            self.of[gang.key] = found
+
+    def _has_read(self, sought: _Sought) -> bool:
+        slots = wanted_slots(sought.fits, [slots for slots, _ in sought.domains()])
+        return self.endings.have_read([sought.tree.nodes[slot] for slot in slots.tolist()])
+
+    def _may_try(self, gang: Gang, kept: Counter[str]) -> bool:
+        """Whether a gang may get nodes, or other ones than it has; `kept`: by namespace."""
+        if (mark := self.of.get(gang.key)) is not None:
+            return mark.is_expected
+        return kept[gang.key.namespace] < self.settings.earmarks_per_namespace
+
+    def _in_turn(self, gangs: Sequence[Gang]) -> list[Gang]:
         """The gangs in order, those first that were not tried since all others were."""
-        if all(gang.key in self._tried for gang in starving):
-            self._tried.clear()
-        return sorted(starving, key=lambda gang: gang.key in self._tried)
+        if all(gang.key in self._tried for gang in gangs):
+            self._tried.difference_update(gang.key for gang in gangs)
+        return sorted(gangs, key=lambda gang: gang.key in self._tried)
 
     # -- questions -------------------------------------------------------------------------------
 
@@ -252,17 +277,14 @@ class Starvation:
 
     # -- which nodes -----------------------------------------------------------------------------
 
-    def _chosen(self, gang: Gang, now: float, room: _Room) -> Earmark | None:
-        """Nodes of the domain that is likely to have room first, if that is known of some.
-
-        Else of that where most of the gang fits now, of those that could take it all.
-        """
+    def _sought(self, gang: Gang) -> _Sought | None:
+        """What a gang needs, and which nodes could take it; None: none are kept for such a one."""
         self.too_large.pop(gang.key, None)
         viewed = self.planner.view(gang)
         if viewed is None:
             return None
         pod_sets = tuple(pod_set for pod_set in viewed[0] if any(pod_set.required))
-        if not pod_sets and room.endings is not None:
+        if not pod_sets and self.run_times:
             pod_sets = viewed[0]
         topology = viewed[1]
         kept = self.nominations.kept(gang.priority, gang.members, gang.placeholders)
@@ -278,32 +300,40 @@ class Starvation:
         levels = {level for pod_set in pod_sets for level in pod_set.required}
         level = min((topology.levels.index(each) for each in levels), default=ANYWHERE)
         is_whole = len(levels) > 1 or any(pod_set.slices for pod_set in pod_sets)
-        sought = _Sought(gang, fits, topology.tree, level, is_whole=is_whole)
-        found = None if room.endings is None else self._expected(sought, room.endings)
+        return _Sought(gang, fits, topology.tree, level, is_whole=is_whole)
+
+    def _chosen(self, sought: _Sought, now: float, lasting: _Lasting) -> Earmark | None:
+        """Nodes of the domain that is likely to have room first, if that is known of some.
+
+        Else of that where most of the gang fits now, of those that could take it all.
+        """
+        found = self._expected(sought) if self.run_times else None
         slots: Sequence[int] = ()
         if found is not None:
             slots = found.slots
-        elif levels:
-            slots = self._slots(sought, room.lasting)
+        elif sought.level != ANYWHERE:
+            slots = self._slots(sought, lasting)
         if not slots:
             return None
         return Earmark(
-            frozenset(topology.tree.nodes[slot] for slot in slots),
-            gang.priority,
-            scarce_in(each.request for each in fits),
+            frozenset(sought.tree.nodes[slot] for slot in slots),
+            sought.gang.priority,
+            scarce_in(each.request for each in sought.fits),
             since=now,
             until=(found.at if found else now) + self.settings.earmark_seconds,
             free_at=found.at if found else -math.inf,
         )
 
-    def _expected(self, sought: _Sought, endings: Endings) -> Expected | None:
+    def _expected(self, sought: _Sought) -> Expected | None:
         """The slots of the domain that is likely to have room first, unless they are too many."""
         if sought.is_whole and sought.level == ANYWHERE:
             return None
-        needs = [Need(each.pods, each.request, each.empty) for each in sought.fits]
+        needs = [
+            Need(each.pods, self.books.vector(each.request), each.empty) for each in sought.fits
+        ]
         domains = [slots for slots, _ in sought.domains()]
-        found = first_room(needs, domains, sought.tree, endings, is_whole=sought.is_whole)
-        if found is None or (sought.is_for_absent and found.at <= endings.now):
+        found = first_room(needs, domains, sought.tree, self.endings, is_whole=sought.is_whole)
+        if found is None or (sought.is_for_absent and found.at <= self.endings.now):
             return None
         most, nodes = self._most_nodes(), len(found.slots)
         if nodes > most:
@@ -376,18 +406,6 @@ class _Lasting:
             if uid in self.books.lasting:
                 take(left, request)
         return left
-
-
-@dataclass(frozen=True, slots=True)
-class _Room:
-    """What is read of nodes in one review. `endings`: None if no end is known."""
-
-    lasting: _Lasting
-    endings: Endings | None
-
-    @property
-    def is_spent(self) -> bool:
-        return self.lasting.is_spent or (self.endings is not None and self.endings.is_spent)
 
 
 @dataclass(frozen=True, slots=True)
