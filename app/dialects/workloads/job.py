@@ -26,6 +26,7 @@ from app.kube.decoding.decode import (
 
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 SOURCE = "job"
+CONTROLLER = "kubernetes.io/job-controller"
 BACKOFF_LIMIT = 6  # where a Job says none
 COUNTS = ("parallelism", "completions")  # fields of a Job's spec; the pods are the least of them
 
@@ -58,6 +59,7 @@ class _WholeJobSpec(JobSpec):
     backoff_limit_per_index: wire.Int32 | None = None
     pod_failure_policy: _FailurePolicy | None = None
     active_deadline_seconds: int | None = None
+    managed_by: wire.Text = None
 
 
 class _Status(wire.Wire):
@@ -100,7 +102,10 @@ def decode_job(raw: Json, keep: Keep) -> WorkloadRecord:
         failures=status.failed or 0,
         is_suspended=bool(spec.suspend),
         is_finished=has_condition(found, "Complete", "Failed"),
-        deadline_seconds=deadline(spec.active_deadline_seconds),
+        # Another controller need not end its pods.
+        deadline_seconds=deadline(spec.active_deadline_seconds)
+        if spec.managed_by in (None, "", CONTROLLER)
+        else 0,
     )
 
 

@@ -243,7 +243,10 @@ def spec_of(key: GangKey, owners: Collection[WorkloadRecord], reads: Reads) -> G
 
 
 def _deadline(made: Collection[WorkloadRecord]) -> int:
-    """When the last of these Jobs ends at the latest, as it is counted of a Job; 0: never."""
+    """When the last of these Jobs ends at the latest, as it is counted of a Job; 0: never.
+
+    It is the controller of Jobs that ends them, whatever manages the JobSet.
+    """
     deadlines = set(map(attrgetter("deadline_seconds"), made))
     return 0 if 0 in deadlines else max(deadlines)
 

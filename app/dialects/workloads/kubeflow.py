@@ -78,6 +78,8 @@ _BY_TYPE = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)
 class _RunPolicy(wire.Wire):
     suspend: bool | None = None
     active_deadline_seconds: int | None = None
+    managed_by: wire.Text = None
+    clean_pod_policy: wire.Text = None
 
 
 class _Spec(wire.Wire):
@@ -155,8 +157,25 @@ def decode_training_job(raw: Json, keep: Keep, *, kind: str) -> WorkloadRecord:
         is_suspended=bool(policy.suspend),
         is_finished=has_condition(ends, "Succeeded", "Failed"),
         is_gradual=is_gradual,
-        deadline_seconds=deadline(policy.active_deadline_seconds),
+        deadline_seconds=_deadline(kind, policy),
     )
+
+
+def _deadline(kind: str, policy: _RunPolicy) -> int:
+    """When its operator ends its pods at the latest, counted from its start; 0: never.
+
+    That of MPIJobs leaves workers that run alone, unless a policy says otherwise.
+    Source: kubeflow training-operator v1.9 pkg/controller.v1/common/job.go,
+    DeletePodsAndServices; mpi-operator v0.6 pkg/controller/mpi_job_controller.go,
+    cleanUpWorkerPods.
+    """
+    operator, ends_pods = "kubeflow.org/training-operator", True
+    if kind == MPI:
+        operator = "kubeflow.org/mpi-operator"
+        ends_pods = policy.clean_pod_policy in ("Running", "All")
+    if not ends_pods or policy.managed_by not in (None, "", operator):
+        return 0
+    return deadline(policy.active_deadline_seconds)
 
 
 def place_of(pod: PodRecord) -> Place | None:

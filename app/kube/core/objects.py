@@ -138,6 +138,7 @@ class PodRecord(msgspec.Struct, frozen=True, gc=False):
     """Of a pod behind a gate: its condition says that no node takes it, so that node autoscalers
     count it."""
     deadline_seconds: int = 0  # its kubelet ends it so long after its start; 0: never
+    termination_seconds: int = 0  # how long it may take to end
 
     @property
     def is_finished(self) -> bool:

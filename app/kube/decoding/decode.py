@@ -47,6 +47,7 @@ SCHEDULED = "PodScheduled"  # the condition that says whether a pod has a node
 UNSCHEDULABLE = "Unschedulable"  # its reason where no node takes the pod …
 GATED = "SchedulingGated"  # … and where it was not tried yet, since the pod is behind a gate
 MOST_GRACE_SECONDS = 86_400  # of what a pod may say
+GRACE_SECONDS = 30  # of a pod that says nothing: the API server writes it
 MOST_DEADLINE_SECONDS = 2**31 - 1  # as the API server has it
 FEW_TERMS = 32  # as many as a pod is narrowed to by default; kept apart from what is longer
 FEW_TOLERATIONS = 16  # lines that are worth sharing; pods have two to five
@@ -134,13 +135,14 @@ def pod_record(
         has_claims=bool(spec.resource_claims),
         is_preempted=preempted_at is not None,
         preempted_at=preempted_at or "",
-        grace_seconds=min(max(metadata.deletion_grace_period_seconds or 0, 0), MOST_GRACE_SECONDS),
+        grace_seconds=_grace(metadata.deletion_grace_period_seconds),
         preempts=spec.preemption_policy != "Never",
         offered_then=offered_then,
         pod_group=shared(cut(group.pod_group_name or "")) if group is not None else "",
         health=_health(status) if spec.node_name else "",
         is_marked=bool(spec.scheduling_gates) and _is_marked(status.conditions),
         deadline_seconds=deadline(spec.active_deadline_seconds),
+        termination_seconds=_grace(spec.termination_grace_period_seconds, GRACE_SECONDS),
     )
 
 
@@ -272,6 +274,10 @@ def with_kept(pod: PodRecord, keep: Keep) -> PodRecord:
 def deadline(seconds: int | None) -> int:
     """Return an activeDeadlineSeconds within the bounds of the API; 0: there is none."""
     return min(max(seconds or 0, 0), MOST_DEADLINE_SECONDS)
+
+
+def _grace(seconds: int | None, default: int = 0) -> int:
+    return min(max(default if seconds is None else seconds, 0), MOST_GRACE_SECONDS)
 
 
 def _gates(spec: wire.PodSpec) -> tuple[str, ...]:

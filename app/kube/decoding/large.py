@@ -73,6 +73,7 @@ class _PodSpec(wire.Wire):
     preemption_policy: wire.Text = None
     scheduling_group: wire.SchedulingGroup | None = None
     active_deadline_seconds: int | None = None
+    termination_grace_period_seconds: int | None = None
 
 
 class _Pod(wire.Wire):
@@ -217,6 +218,7 @@ def pod(raw: bytes | memoryview | msgspec.Raw) -> tuple[wire.Pod, str]:
         spec.preemption_policy,
         spec.scheduling_group,
         spec.active_deadline_seconds,
+        spec.termination_grace_period_seconds,
     )
     metadata = parts.metadata(found.metadata or _Metadata())
     return wire.Pod(metadata, read, found.status), "; ".join(parts.unread)

@@ -125,6 +125,7 @@ class PodSpec(Wire):
     preemption_policy: Text = None
     scheduling_group: SchedulingGroup | None = None
     active_deadline_seconds: int | None = None
+    termination_grace_period_seconds: int | None = None
 
 
 class Readiness(Wire):

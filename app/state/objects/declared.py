@@ -124,6 +124,10 @@ class Objects:
         record = self.by_uid.get(uid)
         return [] if record is None else list(self.dialects.keys_of(record))
 
+    def deadline_of(self, uid: str) -> int:
+        """How long after its start a workload ends its pods at the latest; 0: never."""
+        return int(getattr(self.by_uid.get(uid), "deadline_seconds", 0))
+
     def is_suspended(self, uid: str) -> bool:
         """Whether an object is a workload that is suspended, by Corral or others."""
         return bool(getattr(self.by_uid.get(uid), "is_suspended", False))

@@ -45,7 +45,7 @@ class PlanningParts(ClusterParts):
             on_fault=on_fault,
         )
         self.single_nodes = SingleNodes(self.books, self.nominations, self.planner.families)
-        self.run_times = RunTimes(self.settings.backfill, self.gangs)
+        self.run_times = RunTimes(self.settings.backfill, self.gangs, self.objects.deadline_of)
         self.planner.expected_seconds = self.run_times.seconds_of_gang
         self.starvation = Starvation(
             self.settings,

@@ -155,6 +155,35 @@ def test_jobs_say_when_their_pods_end(said, seconds):
     assert record_of(read, policy).deadline_seconds == seconds
 
 
+@pytest.mark.parametrize(
+    ("managed_by", "seconds"),
+    [(None, 600), ("", 600), ("kubernetes.io/job-controller", 600), ("example.com/none", 0)],
+)
+def test_the_deadline_of_a_job_that_another_controller_manages_does_not_count(managed_by, seconds):
+    spec = {"activeDeadlineSeconds": 600, "managedBy": managed_by, "template": TEMPLATE}
+    assert record_of(decode_job, spec).deadline_seconds == seconds
+
+
+@pytest.mark.parametrize(
+    ("kind", "policy", "seconds"),
+    [
+        ("PyTorchJob", {"managedBy": "kubeflow.org/training-operator"}, 600),
+        ("PyTorchJob", {"managedBy": "kueue.x-k8s.io/multikueue"}, 0),
+        ("MPIJob", {}, 0),
+        ("MPIJob", {"cleanPodPolicy": "None"}, 0),
+        ("MPIJob", {"cleanPodPolicy": "Running"}, 600),
+        ("MPIJob", {"cleanPodPolicy": "All", "managedBy": "kubeflow.org/mpi-operator"}, 600),
+        ("MPIJob", {"cleanPodPolicy": "All", "managedBy": "kubeflow.org/training-operator"}, 0),
+    ],
+)
+def test_the_deadline_of_a_training_job_counts_where_its_operator_ends_all_pods(
+    kind, policy, seconds
+):
+    spec = {"runPolicy": {"activeDeadlineSeconds": 600, **policy}}
+    read = partial(decode_training_job, kind=kind)
+    assert record_of(read, spec).deadline_seconds == seconds
+
+
 def failure_rule(action, **on):
     return {"podFailurePolicy": {"rules": [{"action": action, **on}]}}
 

@@ -22,7 +22,9 @@ from app.kube.core.objects import (
     Toleration,
 )
 from app.kube.decoding.decode import (
+    GRACE_SECONDS,
     MOST_DEADLINE_SECONDS,
+    MOST_GRACE_SECONDS,
     decode_node,
     decode_pod,
     decode_version,
@@ -113,6 +115,7 @@ def test_a_pod_keeps_what_scheduling_needs():
         owner=Owner("batch/v1", "Job", "j", "o1"),
         nominated_node="n2",
         version="42",
+        termination_seconds=GRACE_SECONDS,
     )
 
 
@@ -376,6 +379,17 @@ def test_a_pod_says_when_its_kubelet_ends_it(said, seconds):
     for more in ({}, {"containers": [filling]}):
         spec = {"activeDeadlineSeconds": said, **more}
         assert pod_from({"spec": spec}).deadline_seconds == seconds
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds"),
+    [(None, GRACE_SECONDS), (0, 0), (300, 300), (-1, 0), (2**40, MOST_GRACE_SECONDS)],
+)
+def test_a_pod_says_how_long_it_may_take_to_end(said, seconds):
+    filling = {"name": "c", "env": [{"name": "A", "value": "x" * LARGE}]}
+    for more in ({}, {"containers": [filling]}):
+        spec = {"terminationGracePeriodSeconds": said, **more}
+        assert pod_from({"spec": spec}).termination_seconds == seconds
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from app.kube.core.objects import Owner
 from app.state.fairness.run_times import (
-    LEAST_SECONDS,
+    LATE_SECONDS,
     MOST_KINDS,
     MOST_NAMESPACES,
     RunTimes,
@@ -21,8 +21,8 @@ from tests.records import RACK, job, job_owner, job_pods, pod
 JOB = Owner("batch/v1", "Job", "train", "uid-train")
 
 
-def of(backfill="history") -> RunTimes:
-    return RunTimes(backfill, Gangs())
+def of(backfill="history", deadlines=None) -> RunTimes:
+    return RunTimes(backfill, Gangs(), lambda uid: (deadlines or {}).get(uid, 0))
 
 
 def ran(times: RunTimes, name: str, seconds: float, *, succeeds: bool = True, **more) -> None:
@@ -48,7 +48,42 @@ def test_a_pod_ends_by_its_deadline(backfill):
     times.begin(said, 100.0)
     assert times.seconds_of(said) == 600
     assert times.end_of(said.uid, 200.0) == 700
-    assert times.end_of(said.uid, 800.0) == 800 + LEAST_SECONDS, "it takes a moment to end"
+    assert times.end_of(said.uid, 700.0) == 700 + LATE_SECONDS, "it takes a moment to end"
+
+
+def test_what_a_pod_may_take_to_end_is_part_of_it():
+    times, said = of(), replace(pod("a"), deadline_seconds=600, termination_seconds=120)
+    times.begin(said, 100.0)
+    assert times.seconds_of(said) == 720
+    assert times.end_of(said.uid, 200.0) == 820
+
+
+def test_a_pod_that_outlasts_its_deadline_has_no_end_and_others_of_its_namespace_are_not_believed():
+    times, late = of("deadlines"), replace(pod("late"), deadline_seconds=600)
+    times.begin(late, 0.0)
+    next_one = replace(pod("next"), deadline_seconds=60)
+    assert times.end_of(late.uid, 600.0 + LATE_SECONDS - 1.0) == 600.0 + LATE_SECONDS
+    assert times.seconds_of(next_one) == 60
+    assert times.end_of(late.uid, 600.0 + LATE_SECONDS) == math.inf
+    assert times.seconds_of(next_one) == math.inf
+    assert times.seconds_of(replace(next_one, namespace="other")) == 60
+    times.end(late.uid, 700.0, has_succeeded=False)
+    assert times.seconds_of(next_one) == 60
+
+
+def test_a_pod_that_a_workload_owns_ends_by_the_earlier_deadline_of_both():
+    times = of("deadlines", {JOB.uid: 300})
+    assert times.seconds_of(pod("a", owner=JOB)) == 300
+    assert times.seconds_of(replace(pod("a", owner=JOB), deadline_seconds=60)) == 60
+    assert times.seconds_of(pod("a")) == math.inf
+
+
+def test_a_deadline_that_is_raised_while_the_pod_runs_counts_as_it_was():
+    deadlines = {JOB.uid: 300}
+    times, one = of("deadlines", deadlines), pod("a", owner=JOB)
+    times.begin(one, 0.0)
+    deadlines[JOB.uid] = 30_000
+    assert times.end_of(one.uid, 10.0) == 300
 
 
 def test_a_pod_without_a_deadline_runs_as_long_as_the_last_two_like_it():
@@ -117,6 +152,15 @@ def test_a_gang_ends_by_the_deadline_of_its_job():
     assert pods[0].owner == job_owner("train")
     world = World(jobs=[train], pods=pods, backfill="deadlines")
     assert world.engine.run_times.seconds_of_gang(world.gang()) == 900
+
+
+def test_an_ordinary_pod_ends_by_the_deadline_of_its_job():
+    train = replace(job("train", 2), deadline_seconds=900)
+    one = pod("train-0", owner=job_owner("train"))
+    world = World(jobs=[train], backfill="deadlines")
+    assert world.engine.run_times.seconds_of(one) == 900
+    world = World(jobs=[replace(train, deadline_seconds=0)], backfill="deadlines")
+    assert world.engine.run_times.seconds_of(one) == math.inf
 
 
 def test_a_gang_runs_as_long_as_the_last_ones_as_large():
