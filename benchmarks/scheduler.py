@@ -117,7 +117,7 @@ class Workload:
         size = self.pods_per_gang
         for gang in range(self.gangs):
             made = job(f"gang{gang}", pods=size, requests=requests, annotations=topology)
-            # With fewer, a Job's pods are not born in place: giving them back might end it.
+            # With fewer, giving pods back that were born in place might end the Job.
             made["spec"]["backoffLimit"] = size
             yield body_of(made)
 
