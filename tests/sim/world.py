@@ -574,10 +574,12 @@ class World:
         if self.evictions is None:
             return
         began = quiet_since = self.clock.now
-        while self.clock.now < quiet_since + REST_SECONDS:
+        while True:
             leading = [each for each in self.corrals if each.life and each.is_leading]
             if any(corral.engine.room_plans.of for corral in leading):
                 quiet_since = self.clock.now + 1.0
+            if self.clock.now >= quiet_since + REST_SECONDS:
+                break
             require(self.clock.now < began + MOST_REST, "P11: room is made without end")
             self.clock.run_until(self.clock.now + 1.0)
 
