@@ -46,10 +46,11 @@ def catch(planted: Planted, *, seeds: int = MOST_SEEDS, jobs: int = 2) -> tuple[
             return _found_by_test(planted.test, copy)
         first = 1
         while first <= seeds:
-            found = first_violation(copy, first, seeds - first + 1, jobs)
+            preempting = planted.preempting
+            found = first_violation(copy, first, seeds - first + 1, jobs, preempting=preempting)
             if found is None:
                 return None
-            if first_violation(ROOT, found[0], 1, 1) is None:
+            if first_violation(ROOT, found[0], 1, 1, preempting=preempting) is None:
                 return found
             first = found[0] + 1
     return None
@@ -69,7 +70,13 @@ def _tested(test: str, root: Path) -> tuple[int, str]:
 
 
 def first_violation(
-    root: Path, first: int, seeds: int, jobs: int, *, seconds: float = PLAY_SECONDS
+    root: Path,
+    first: int,
+    seeds: int,
+    jobs: int,
+    *,
+    preempting: bool = False,
+    seconds: float = PLAY_SECONDS,
 ) -> tuple[int, str] | None:
     """The first of these seeds that the checkout at `root` violates, and what it says.
 
@@ -77,6 +84,7 @@ def first_violation(
     """
     command = ["-m", "tests.sim", "--stop"]
     command += ["--first", str(first), "--seeds", str(seeds), "--jobs", str(jobs)]
+    command += ["--preempting"] * preempting
     done = _run(command, root, seconds)
     found = FOUND.search(done.stdout)
     if found is None and not done.stdout.rstrip().splitlines()[-1:]:

@@ -314,6 +314,38 @@ PLANTED = (
         is_quick=True,
     ),
     Planted(
+        "app.state.cache.room._yields",
+        Change("expression", "books.priority_of.get(uid, 0) < priority", becomes="False"),
+        "what is held never yields to a pod of higher priority",
+        preempting=True,
+    ),
+    Planted(
+        "app.state.answers.victim_cost.VictimCosts._importance",
+        Change("expression", "max(own, gang.highest_priority)", becomes="own"),
+        "a member goes for a pod by its own priority, not by that of its gang",
+        preempting=True,
+    ),
+    Planted(
+        "app.state.preempt.standing.Standing.units",
+        Change(
+            "expression",
+            "max(gang.priority, *(self.occupants[uid].priority for uid in pods))",
+            becomes="min(self.occupants[uid].priority for uid in pods)",
+        ),
+        "a gang goes for another one by the priority of its least important pod",
+        test="tests/app/state/preempt/test_making_room.py::"
+        "test_a_gang_counts_as_its_most_important_pod",
+    ),
+    Planted(
+        "topology.victims.choose._Choice._answer",
+        Change(
+            "expression", "thinned(self._problem, ones.tolist())", becomes="(ones.tolist(), True)"
+        ),
+        "pods go that could stay, as the search for fewer has ended",
+        test="tests/topology/victims/test_victims_oracle.py::"
+        "test_none_of_a_set_may_stay_where_the_visits_ended_before_all_was_tried[rack-2]",
+    ),
+    Planted(
         "app.state.answers.preempting.Preempting.answer",
         Change("statement", "self._grant(best, by, best.victims, now)", becomes="pass"),
         "others go for a preemptor while its first victims still end",

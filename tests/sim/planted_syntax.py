@@ -41,6 +41,7 @@ class Planted:
     change: Change
     breaks: str
     is_quick: bool = False  # found within a few seeds: the tests plant it too
+    preempting: bool = False  # found where pods are preempted in every history, as with the option
     test: str = ""  # that finds it where no random world has what it is about: its pytest id
 
 

@@ -261,6 +261,14 @@ def test_some_pods_never_go(kept):
     ]
 
 
+def test_a_gang_counts_as_its_most_important_pod():
+    """One of priority 5 among four is dearer than four of priority 3."""
+    first, *others = gang("a", *N1)
+    running = [replace(first, priority=5), *others, *gang("b", *N2, priority=3)]
+    world = Operated(two_racks(), running)
+    assert names(world.answers[0]) == ["gang default/b"]
+
+
 def test_bare_pods_go_where_the_settings_let_them():
     world = Operated(rack(1, 4), bare(), bare_victims=True)
     assert names(world.answers[0]) == ["gang default/a"]
