@@ -62,6 +62,8 @@ class Life:
     """The levels, widest first, of each topology of labels that it has been told of so far."""
     planned: dict[GangKey, frozenset[tuple[str, str]]] = field(default_factory=dict)
     """What was planned of each PodGang, by uid and node, when its levels were known last."""
+    ran_on: dict[GangKey, set[str]] = field(default_factory=dict)
+    """Nodes of each PodGang's pods, as it has been told; also of those that are gone."""
     apart: set[tuple[str, str, str]] = field(default_factory=set)
     """Plans for pods, by level or tier, uid and node, beside pods that were not together."""
     absent: frozenset[str] = frozenset()  # what was held for pods that do not exist; uids

@@ -241,6 +241,18 @@ def test_a_plan_by_a_level_that_is_not_known_is_a_violation_unless_it_was_made_b
     judged.checks.took(judged.life)
 
 
+def test_a_plan_by_a_level_that_is_not_known_may_be_where_a_pod_ran_that_is_gone():
+    judged = Judged(a_set(1, pack="rack"))
+    judged.come(worker("w0"))
+    (planned,) = judged.world.gang("p-0").plan.nodes.values()
+    judged.life.streams[CLUSTER_TOPOLOGY].mirror.clear()
+    with pytest.raises(Violation, match="G3"):
+        judged.checks.took(judged.life)
+    ran = worker("w0", on=planned, phase="Running")
+    judged.checks.taken(judged.corral, Applied(ran), [])
+    judged.checks.took(judged.life)
+
+
 @pytest.mark.parametrize("kind", [POD_GANG, CLUSTER_TOPOLOGY])
 def test_a_pod_that_goes_because_an_object_changes_is_a_violation(kind):
     judged = Judged(a_set(1))

@@ -39,7 +39,7 @@ from tests.sim.isolation import Subject
 from tests.sim.life import Life
 from tests.sim.objects import Objects
 from tests.sim.starts import placed_whole, starts
-from tests.sim.told import gone_by, is_live, life_of, members_of, pods_of
+from tests.sim.told import gone_by, is_live, key_of, life_of, members_of, pods_of
 from tests.sim.violation import require
 
 SOURCE = "grove"  # of the keys of such gangs
@@ -62,6 +62,7 @@ class GroveChecks:
     def taken(self, corral: Corral, subject: Subject, effects: Sequence[Effect]) -> None:
         """G4. Raises: Violation."""
         self._note_plans(life_of(corral))
+        _note_pods(life_of(corral), subject)
         record: Any = getattr(subject, "record", None)
         if getattr(record, "kind", "") in (POD_GANG, CLUSTER_TOPOLOGY):
             gone = gone_by(life_of(corral), effects)
@@ -193,7 +194,7 @@ class GroveChecks:
             # A lost pod's place is its replacement's, which has another uid; and where others of
             # the gang run is in every domain that they are in.
             before = {node for _, node in life.planned.get(gang.key, frozenset())}
-            before |= {pod.node for pod in live if pod.node}
+            before |= {pod.node for pod in live if pod.node} | life.ran_on.get(gang.key, set())
             require(
                 {node for _, node in planned} <= before,
                 f"G3: {gang.key} is planned on {sorted(planned)}, and no {unknown} is known",
@@ -259,6 +260,16 @@ def _kept(
         f"G2: {scope.name} requires one {scope.level}: planned on {sorted(planned)},"
         f" bound on {sorted(bound)}",
     )
+
+
+def _note_pods(life: Life, subject: Subject) -> None:
+    """Remember where pods run: the place of a lost one is known, whether or not its levels are."""
+    records: Any = getattr(subject, "records", None) or (getattr(subject, "record", None),)
+    for pod in records:
+        if isinstance(pod, PodRecord) and pod.node and is_live(pod):
+            key = key_of(life, pod.uid)
+            if key is not None and key.source == SOURCE:
+                life.ran_on.setdefault(key, set()).add(pod.node)
 
 
 def having_nodes(pods: Iterable[PodRecord]) -> list[PodRecord]:
