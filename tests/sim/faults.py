@@ -10,9 +10,14 @@ from collections import Counter
 
 FLOOR = 50  # hits of each fault per 500 seeds
 # Of those for which several things have to meet: a gang born in place, which one seed in five has,
-# and then two more mishaps; an eviction, and a budget that closes after it was planned.
+# and then two more mishaps; an eviction, and a budget that closes after it was planned, a call that
+# fails or a crash at that stage.
 FLOOR_OF = {
     "F21 budget": 25,
+    "F21 dropped": 20,
+    "F21 crash checking": 25,
+    "F21 crash evicting": 20,
+    "F21 crash draining": 20,
     "F22 not whole": 25,
     "W given back": 10,
     "W given back later": 10,
