@@ -566,9 +566,8 @@ def starving_beside_a_room(nodes, others, priority):
     """`E` of 4 pods begins to starve while T waits for the pods of `a`, which take long to end."""
     slow = [replace(each, grace_seconds=300) for each in gang("a", *N1[:2])]
     first = members("E", 4, priority=priority)
-    world = Evicting(
-        nodes, [*slow, *others], waiting=first, starvation_seconds=60.0, preempt_plans=1
-    )
+    settings = {"starvation_seconds": 60.0, "preempt_plans": 1, "earmarked_share": 1.0}
+    world = Evicting(nodes, [*slow, *others], waiting=first, **settings)
     world.put(*train(2))
     world.run(60.0)
     assert world.evicted == ["a0", "a1"]
