@@ -264,8 +264,7 @@ class EngineOptions(BaseModel):
     earmarks_per_namespace: Annotated[int, Field(ge=0, le=1_000)] = 1  # 0: no nodes are kept free
     earmark_seconds: Seconds = 600.0  # for so long at most; then none for the namespace as long
     earmark_priority: int = 0  # for gangs of this priority or a higher one
-    # At one time, for all gangs: so many nodes, three quarters of them at most, or that share of
-    # them, whichever is more.
+    # At one time, for all gangs: so many nodes or that share of them, whichever is more.
     earmarked_nodes: Annotated[int, Field(ge=0, le=100_000)] = 8
     earmarked_share: Annotated[float, Field(ge=0, le=1)] = 0.1
     # Nodes kept free may be used by what is likely to end before all of them are free, and gangs

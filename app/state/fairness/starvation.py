@@ -9,9 +9,8 @@ ordinary pod that requests what the gang needs, but for pods of a higher priorit
 
 One pending pod must not close a cluster. So only pods that exist count, and only nodes that would
 have room if all pods that end had ended. Earmarks are few in a namespace, a share of all nodes, and
-at most three quarters of them unless that share is larger. They have an end, after which the
-namespace has none for as long as it had one. No node is earmarked where room is kept for a gang of
-the same or a higher priority, which others were evicted for.
+have an end, after which the namespace has none for as long as it had one. No node is earmarked
+where room is kept for a gang of the same or a higher priority, which others were evicted for.
 
 With `backfill` on it is known of some pods when they end (`expected_room.py`). Then the nodes are
 those of the domain that is likely to have room first, or of the whole cluster for a gang without a
@@ -266,14 +265,9 @@ class Starvation:
         )
 
     def _most_nodes(self) -> int:
-        """How many nodes may be kept at one time, for all gangs.
-
-        The number is meant for clusters in which the share is next to nothing; of one that has
-        few nodes altogether it leaves a quarter to others.
-        """
-        nodes = len(self.books.nodes)
-        share = int(self.settings.earmarked_share * nodes)
-        return max(min(self.settings.earmarked_nodes, nodes * 3 // 4), share)
+        """How many nodes may be kept at one time, for all gangs."""
+        share = int(self.settings.earmarked_share * len(self.books.nodes))
+        return max(self.settings.earmarked_nodes, share)
 
     # -- which nodes -----------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ SAMPLE = 100  # nodes that kube-scheduler looks for at most, of all
 HELD = [f"n0{at:03}" for at in range(SAMPLE)]  # for a gang, in rack 0
 OTHERS = [f"n1{at:03}" for at in range(SAMPLE + 1)]  # in rack 1
 FOREIGN = (Taint("team", "a", "NoSchedule"),)
-STARVED = {"starvation_seconds": 60.0, "earmarked_share": 1.0, "earmark_seconds": 86_400.0}
+STARVED = {"starvation_seconds": 60.0, "earmarked_nodes": len(OTHERS), "earmark_seconds": 86_400.0}
 PLAIN = pod("plain")
 
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from tests.app.state.world import World, four_racks, members, racks
 from tests.records import RACK, group, node, pod
 
-EXPECTS = {"starvation_seconds": 60.0, "backfill": "deadlines", "earmarked_share": 1.0}
+EXPECTS = {"starvation_seconds": 60.0, "backfill": "deadlines", "earmarked_nodes": 16}
 STARVED = 61.0  # seconds
 ALL_OF_R1 = {"n10", "n11", "n12", "n13"}
 

@@ -15,7 +15,6 @@ from tests.app.state.world import World, four_racks, members, racks
 from tests.records import BLOCK, RACK, group, node, pod
 
 STARVED = {"starvation_seconds": 60.0}
-ANY_SHARE = {"earmarked_share": 1.0}  # a few nodes are not all kept as it comes
 
 
 def busy_racks(free_on_r1=2):
@@ -237,10 +236,10 @@ def test_no_node_that_is_closed_to_the_gang_is_kept_for_one_with_pods_without_en
     closed = (Taint("example.com/closed", "", "NoSchedule"),)
     nodes = [node(f"b0/r0/n{i}", taints=closed if i == 3 else ()) for i in range(4)]
     taken = [pod(f"o{i}", on=f"n{i}", phase="Running") for i in range(4)]
-    world = starve(nodes, [*taken, *members("g", 3)], **ANY_SHARE)
+    world = starve(nodes, [*taken, *members("g", 3)])
     assert world.engine.starvation.nodes() == {"n0", "n1", "n2"}
     lasting = [msgspec.structs.replace(taken[0], owner=owner), *taken[1:]]
-    assert starve(nodes, [*lasting, *members("g", 3)], **ANY_SHARE).engine.starvation.of == {}
+    assert starve(nodes, [*lasting, *members("g", 3)]).engine.starvation.of == {}
 
 
 def test_of_a_domain_the_nodes_with_most_room_now_are_kept_then_the_largest():
@@ -262,16 +261,15 @@ def test_pods_of_one_kind_have_other_nodes_kept_than_pods_of_another():
     taken = [pod(f"o{i}", on=f"n{i}", phase="Running") for i in range(3)]
     annotations = group("g", 2, RACK)
     kinds = [pod(f"g{gpus}", gpus=gpus, annotations=annotations) for gpus in (2, 4)]
-    world = starve(nodes, [*taken, *kinds], **ANY_SHARE)
+    world = starve(nodes, [*taken, *kinds])
     assert len(world.engine.starvation.nodes()) == 2
-    assert starve(nodes[:1], [taken[0], *kinds], **ANY_SHARE).engine.starvation.nodes() == {"n0"}
+    assert starve(nodes[:1], [taken[0], *kinds]).engine.starvation.nodes() == {"n0"}
 
 
 def test_a_gang_without_devices_keeps_off_whoever_requests_what_it_does():
     nodes = [node(f"b0/r0/n{i}", cpu=4000) for i in range(2)]
     taken = [pod(f"o{i}", on=f"n{i}", gpus=0, cpu=4000, phase="Running") for i in range(2)]
-    pods = [*taken, *members("g", 2, gpus=0, cpu=4000)]
-    world = starve(nodes, pods, **ANY_SHARE)
+    world = starve(nodes, [*taken, *members("g", 2, gpus=0, cpu=4000)])
     assert world.filter(pod("stranger", gpus=0, cpu=1)).without == {"n0", "n1"}
     assert world.filter(pod("gpus-alone", gpus=1, cpu=0)).without == frozenset()
 
@@ -442,19 +440,3 @@ def test_a_corral_that_follows_another_one_earmarks_nothing():
     world.tick(10.0)
     world.tick(10.0)
     assert world.filter(pod("stranger")).without == {"n10", "n11", "n12", "n13"}
-
-
-@pytest.mark.parametrize(
-    ("gang", "settings", "kept"),
-    [
-        pytest.param(6, {}, 6, id="three_quarters_of_the_nodes"),
-        pytest.param(7, {}, 0, id="more_than_that"),
-        pytest.param(8, {"earmarked_share": 1.0}, 8, id="all_where_the_share_says_so"),
-        pytest.param(3, {"earmarked_nodes": 2}, 0, id="more_than_the_number"),
-    ],
-)
-def test_of_a_small_cluster_a_quarter_is_left_unless_the_share_is_larger(gang, settings, kept):
-    nodes = [node(f"b0/r{at // 4}/n{at}") for at in range(8)]
-    busy = [pod(f"o{at}", on=f"n{at}", phase="Running") for at in range(8)]
-    world = starve(nodes, [*busy, *members("big", gang, required=BLOCK)], **settings)
-    assert len(world.filter(pod("stranger")).without) == kept
