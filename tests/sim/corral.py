@@ -18,6 +18,7 @@ from typing import Any
 from app.dialects.spec import GangKey
 from app.kube.core.objects import PodRecord
 from app.kube.watch.events import Event
+from app.process.taking_over import MOST_LISTS, SHOWN_SECONDS
 from app.state.effects import (
     STATUS,
     Annotate,
@@ -262,18 +263,20 @@ class Corral:
         if not is_leading:
             self._step(None, "", lambda: self.taking.lead(False, self.now))
         elif not self.engine.planner.leads:
-            self._take_over(len(self._api.changes["Pod"]))
+            longest = self._clock.now + MOST_LISTS * SHOWN_SECONDS
+            self._take_over(len(self._api.changes["Pod"]), longest)
 
-    def _take_over(self, changes: int) -> None:
-        """Lead once so many changes of pods have been heard."""
+    def _take_over(self, changes: int, longest: float) -> None:
+        """Lead once so many changes of pods have been heard, and then at the latest."""
         assert self.life is not None
         if not self.is_leading or self.engine.planner.leads:
             return
-        if self.life.streams["Pod"].has_heard(changes):
+        is_late = self.engine.is_synced and self._clock.now >= longest
+        if is_late or self.life.streams["Pod"].has_heard(changes):
             self._history.say(f"{self.name}: leads")
             self._step(None, "", lambda: self.taking.lead(True, self.now))
         else:
-            self._clock.after(LOOK_SECONDS, self._alive(lambda: self._take_over(changes)))
+            self._clock.after(LOOK_SECONDS, self._alive(lambda: self._take_over(changes, longest)))
 
     # -- inputs --------------------------------------------------------------------------------
 
