@@ -113,6 +113,7 @@ class Corral:
         self.tick_seconds = tick_seconds
         self.paused_until = 0.0
         self.is_leading = True
+        self._told: bool | None = None
         self.has_lease = has_lease
         self.lost_statuses = LOST_STATUSES
         self.are_places_late = True
@@ -247,10 +248,11 @@ class Corral:
     def _follow(self) -> None:
         """Begin as every Corral does that has a Lease to look at."""
         self._step(None, "", lambda: self.taking.lead(False, self.now))
-        self._polled(is_leading=self.is_leading)
+        self._polled(is_leading=self.is_leading if self._told is None else self._told)
 
     def poll(self, *, is_leading: bool) -> None:
         """Read the Lease; then do as `app/process/taking_over.py`."""
+        self._told = is_leading  # one that dies while it sleeps reads it once it is there again
         if self.life is None:
             self.is_leading = is_leading
         else:
