@@ -18,7 +18,6 @@ from typing import Any
 from app.dialects.spec import GangKey
 from app.kube.core.objects import PodRecord
 from app.kube.watch.events import Event
-from app.process.taking_over import MOST_LISTS, SHOWN_SECONDS
 from app.state.effects import (
     STATUS,
     Annotate,
@@ -265,20 +264,18 @@ class Corral:
         if not is_leading:
             self._step(None, "", lambda: self.taking.lead(False, self.now))
         elif not self.engine.planner.leads:
-            longest = self._clock.now + MOST_LISTS * SHOWN_SECONDS
-            self._take_over(len(self._api.changes["Pod"]), longest)
+            self._take_over(len(self._api.changes["Pod"]))
 
-    def _take_over(self, changes: int, longest: float) -> None:
-        """Lead once so many changes of pods have been heard, and then at the latest."""
+    def _take_over(self, changes: int) -> None:
+        """Lead once so many changes of pods have been heard."""
         assert self.life is not None
         if not self.is_leading or self.engine.planner.leads:
             return
-        is_late = self.engine.is_synced and self._clock.now >= longest
-        if is_late or self.life.streams["Pod"].has_heard(changes):
+        if self.life.streams["Pod"].has_heard(changes):
             self._history.say(f"{self.name}: leads")
             self._step(None, "", lambda: self.taking.lead(True, self.now))
         else:
-            self._clock.after(LOOK_SECONDS, self._alive(lambda: self._take_over(changes, longest)))
+            self._clock.after(LOOK_SECONDS, self._alive(lambda: self._take_over(changes)))
 
     # -- inputs --------------------------------------------------------------------------------
 
