@@ -123,6 +123,14 @@ class FairQueue(Generic[_Key, _Item]):
         self._took_from(namespace)
         return key, item
 
+    def make_room(self, namespace: str) -> tuple[_Key, _Item] | None:
+        """Remove an item, for a new one of this namespace: the oldest of who gives one up.
+
+        None: that is the namespace itself, and it has none; so many others have one.
+        """
+        giving = self.shares.to_leave_out(namespace)
+        return self.drop(giving, is_oldest=True) if self.has(giving) else None
+
     def remove(self, namespace: str, key: _Key) -> _Item | None:
         """Remove the item of this key, None if there is none; the turn of its namespace stays."""
         if not self.contains(namespace, key):

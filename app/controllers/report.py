@@ -167,11 +167,8 @@ class Unsaid:
     def leave(self, report: EmitEvent) -> None:
         """Leave one to the Corral that leads now."""
         namespace = report.gang.namespace
-        if len(self._left) >= MOST_UNSAID:
-            giving = self._left.shares.to_leave_out(namespace)
-            if not self._left.has(giving):
-                return  # so many namespaces have one
-            self._left.drop(giving, is_oldest=True)
+        if len(self._left) >= MOST_UNSAID and self._left.make_room(namespace) is None:
+            return
         self._number += 1
         self._left.put(namespace, self._number, (self._clock(), report))
 

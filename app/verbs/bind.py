@@ -107,11 +107,8 @@ class BindDesk:
 
     def _hold(self, uid: str, held: Held) -> None:
         if len(self._held_by_uid) >= self._most_held:
-            giving = self._uids.shares.to_leave_out(held.namespace)
-            if self._uids.has(giving):
-                oldest, _ = self._uids.drop(giving, is_oldest=True)
-            else:  # so many namespaces have one
-                _, oldest, _ = self._uids.take()
+            gone = self._uids.make_room(held.namespace)
+            oldest = self._uids.take()[1] if gone is None else gone[0]
             self._answer(oldest, CROWDED)
         self._held_by_uid[uid] = held
         self._uids.put(held.namespace, uid, None)

@@ -150,3 +150,13 @@ def test_queues_with_shares_in_common_count_what_both_of_them_have(steps):
         assert {each: shares.of(each) for each in NAMESPACES} == {
             each: counted[each] for each in NAMESPACES
         }
+
+
+def test_room_is_made_by_who_has_the_most_and_by_none_where_each_has_one():
+    queue = filled("aaab")
+    assert queue.make_room("c") == (0, "a0")
+    assert taken(queue) == ["a1", "b3", "a2"]
+    crowd = filled("ab")
+    assert crowd.make_room("c") is None
+    assert crowd.make_room("a") == (0, "a0")
+    assert taken(crowd) == ["b1"]

@@ -39,10 +39,10 @@ class RejectedPods:
         """Remember that this pod was left no node because of what is held."""
         is_new = pod.uid not in self._pods
         if is_new and len(self._pods) >= self.most:
-            giving = self._lines.shares.to_leave_out(pod.namespace)
-            if not self._lines.has(giving):
-                return  # so many namespaces have one
-            self.take_back(self._lines.drop(giving, is_oldest=True)[0])
+            gone = self._lines.make_room(pod.namespace)
+            if gone is None:
+                return
+            self.take_back(gone[0])
         self._pods[pod.uid] = (Requeue(pod.namespace, pod.name, pod.uid), request)
         if is_new:
             self._lines.put(pod.namespace, pod.uid, None)

@@ -40,11 +40,8 @@ class LostWrites:
         namespace = lost.gang.namespace
         if self._lost.contains(namespace, lost):
             return
-        if len(self._lost) >= self.most:
-            giving = self._lost.shares.to_leave_out(namespace)
-            if not self._lost.has(giving):
-                return  # so many namespaces have one
-            self._lost.drop(giving, is_oldest=True)
+        if len(self._lost) >= self.most and self._lost.make_room(namespace) is None:
+            return
         self._lost.put(namespace, lost, None)
 
     def take(self) -> LostWrite | None:
