@@ -177,8 +177,8 @@ def room_text(
     """A gang's place as an annotation, (pod set, node, pods) each: "rack=r1;0/n1=2,0/n2=2".
 
     `stuck`: for each place that others have gone from before, the uids of pods that do not end:
-    "rack=r1;0/n1=2,0/n2=2;uid+uid,uid". "" if it would be too long, of many such pods the first are
-    enough; then nothing is known of the place after a restart.
+    "rack=r1;0/n1=2,0/n2=2;uid+uid,uid"; of many such pods the first are enough. "" where that is
+    too long: then nothing is known of the place after a restart.
     """
     text = f"{domain};" + ",".join(f"{pod_set}/{node}={pods}" for pod_set, node, pods in seats)
     if do_not_end := ",".join("+".join(uids[:MOST_STUCK]) for uids in stuck):

@@ -71,7 +71,7 @@ class _Listed:
 
 
 Pods = dict[str, _Listed | None]
-"""By uid; None: one that we hold for a pod without a node, and that has one by now, or is gone."""
+"""By uid. None: the pod has a node by now, or is gone, and our watch has not shown that yet."""
 
 
 class TakingOver:

@@ -38,7 +38,6 @@ from app.dialects.spec import (
     GroupSpec,
     Index,
     LeafPods,
-    LeafSpec,
     Lifecycle,
     Said,
     ends_together,
@@ -180,15 +179,7 @@ def spec_of(
     key: GangKey, group: PodGroupRecord, said: Sequence[Said], pods: Mapping[str, LeafPods]
 ) -> GangSpec:
     """The spec of a PodGroup whose live pods say this, and of which so many are there, by leaf."""
-    there = sum(each.pods for each in pods.values())
-    says_it_itself = group.constraint != ANYWHERE or bool(group.slices)
-    leaf = LeafSpec(
-        "",
-        max(there, group.least),
-        group.constraint if says_it_itself else None,
-        group.slices,
-        needed=group.least,
-    )
+    leaf = trees.leaf_of(group, "", sum(each.pods for each in pods.values()))
     root = GroupSpec(key.name, (leaf,), Constraint(required=group.level or None))
     named = trees.levels_named((group,))
     together = trees.together(named, said)

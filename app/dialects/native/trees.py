@@ -198,14 +198,7 @@ def _member(
     if isinstance(record, CompositeRecord):
         return _group(record, inside, pods, depth)
     its = pods.get(record.name)
-    says_it_itself = record.constraint != ANYWHERE or bool(record.slices)
-    leaf = LeafSpec(
-        record.name,
-        max(its.pods if its else 0, record.least),
-        record.constraint if says_it_itself else None,
-        record.slices,
-        needed=record.least,
-    )
+    leaf = leaf_of(record, record.name, its.pods if its else 0)
     if not record.level:
         return leaf
     return GroupSpec(record.name, (leaf,), Constraint(required=record.level))
@@ -228,6 +221,18 @@ def together(named: Levels, said: Iterable[Said]) -> Constraint:
     """What is requested for all pods of a gang, by its objects or by its pods."""
     of_pods = (each.together for each in said if each.together != ANYWHERE)
     return named[0][1] if named else next(of_pods, ANYWHERE)
+
+
+def leaf_of(record: PodGroupRecord, name: str, there: int) -> LeafSpec:
+    """A PodGroup as a leaf of this name, of which so many pods are there."""
+    says_it_itself = record.constraint != ANYWHERE or bool(record.slices)
+    return LeafSpec(
+        name,
+        max(there, record.least),
+        record.constraint if says_it_itself else None,
+        record.slices,
+        needed=record.least,
+    )
 
 
 def _ends_together(objects: Collection[ObjectRecord]) -> bool | None:
