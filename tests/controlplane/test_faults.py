@@ -65,6 +65,18 @@ def has_met(proxy: FaultProxy, before: int) -> bool:
     return proxy.faulted > before
 
 
+def whole(cluster: Cluster, seconds: float = HEALED_SECONDS) -> None:
+    """Wait until all pods of a round have nodes. Raises: AssertionError."""
+    cluster.wait(lambda: len(cluster.bound()) == GANGS * SIZE, seconds, "every gang whole")
+
+
+def whole_history(cluster: Cluster, chronicle: Chronicle, rounds: int) -> None:
+    """Wait until all bindings are told of, and nothing in them is wrong. Raises: AssertionError."""
+    wanted = rounds * GANGS * SIZE
+    cluster.wait(lambda: chronicle.bindings == wanted, SEEN_SECONDS, "the end of the history")
+    assert chronicle.problems == []
+
+
 @pytest.mark.timeout(140 + 20 * ROUNDS)  # 15 to 40 s on an idle machine
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
 def test_gangs_are_whole_soon_after_a_fault_of_the_api_server_and_no_rule_is_broken(
@@ -85,13 +97,9 @@ def test_gangs_are_whole_soon_after_a_fault_of_the_api_server_and_no_rule_is_bro
             # On a busy machine the tenth line of a watch may come later.
             cluster.wait(partial(has_met, proxy, before), SEEN_SECONDS, "the fault")
             proxy.heal()
-            cluster.wait(
-                lambda: len(cluster.bound()) == GANGS * SIZE, HEALED_SECONDS, "every gang whole"
-            )
+            whole(cluster)
             clear(cluster)
-        wanted = ROUNDS * GANGS * SIZE
-        cluster.wait(lambda: chronicle.bindings == wanted, SEEN_SECONDS, "the end of the history")
-        assert chronicle.problems == []
+        whole_history(cluster, chronicle, ROUNDS)
 
 
 @pytest.mark.timeout(120 + 40 * STARTS)
@@ -120,9 +128,7 @@ def test_corral_starts_as_soon_as_its_lists_are_answered(
             cluster.wait(partial(has_met, proxy, before), SEEN_SECONDS, "Corral to list something")
             time.sleep(FAULT_SECONDS)
             proxy.heal()
-            cluster.wait(
-                lambda: len(cluster.bound()) == GANGS * SIZE, HEALED_SECONDS, "every gang whole"
-            )
+            whole(cluster)
             corral.kill()
             clear(cluster)
         assert chronicle.problems == []

@@ -22,13 +22,14 @@ from tests.controlplane.plane import ControlPlane
 from tests.controlplane.seen import clear
 from tests.controlplane.test_faults import (
     FAULT_SECONDS,
-    GANGS,
     HEALED_SECONDS,
     REPEATED,
     SEEN_SECONDS,
     SIZE,
     gangs,
     has_met,
+    whole,
+    whole_history,
 )
 from tests.corral_process import READY_SECONDS, CorralProcess
 from tests.workloads import asking, members
@@ -71,15 +72,9 @@ def test_a_watch_on_which_nothing_comes_is_given_up_and_gangs_are_whole(
             cluster.wait(partial(has_met, proxy, before), SEEN_SECONDS, "the fault")
             time.sleep(FAULT_SECONDS)
             proxy.heal()
-            cluster.wait(
-                lambda: len(cluster.bound()) == GANGS * SIZE,
-                SILENCE_SECONDS + HEALED_SECONDS,
-                "every gang whole",
-            )
+            whole(cluster, SILENCE_SECONDS + HEALED_SECONDS)
             clear(cluster)
-        wanted = REPEATED * GANGS * SIZE
-        cluster.wait(lambda: chronicle.bindings == wanted, SEEN_SECONDS, "the end of the history")
-        assert chronicle.problems == []
+        whole_history(cluster, chronicle, REPEATED)
         assert corral.bugs() == {}
 
 

@@ -20,11 +20,11 @@ from tests.controlplane.plane import ControlPlane
 from tests.controlplane.seen import clear
 from tests.controlplane.test_faults import (
     GANGS,
-    HEALED_SECONDS,
     REPEATED,
-    SEEN_SECONDS,
     SIZE,
     gangs,
+    whole,
+    whole_history,
 )
 from tests.corral_process import CorralProcess
 from tests.workloads import asking, member
@@ -61,14 +61,10 @@ def test_answers_are_as_fast_beside_an_api_server_that_takes_seconds(
                 cluster.create_all(gangs(round))
                 time.sleep(ASKED_SECONDS)
             proxy.heal()
-            cluster.wait(
-                lambda: len(cluster.bound()) == GANGS * SIZE, HEALED_SECONDS, "every gang whole"
-            )
+            whole(cluster)
             clear(cluster)
         assert proxy.faulted >= GANGS * SIZE
-        wanted = 2 * REPEATED * GANGS * SIZE
-        cluster.wait(lambda: chronicle.bindings == wanted, SEEN_SECONDS, "the end of the history")
-        assert chronicle.problems == []
+        whole_history(cluster, chronicle, 2 * REPEATED)
         assert corral.bugs() == {}
     for usually, now in zip(percentiles(usual), percentiles(beside), strict=True):
         assert now <= RATIO * usually + NOISE_SECONDS, (percentiles(usual), percentiles(beside))
