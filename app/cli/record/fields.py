@@ -63,6 +63,8 @@ _POD = {
         ],
         "schedulingGates": [{"name": _VALUE}],
         "schedulingGroup": {"podGroupName": _VALUE},
+        "activeDeadlineSeconds": _VALUE,
+        "terminationGracePeriodSeconds": _VALUE,
         "overhead": _VALUES,
         "resources": _RESOURCES,
         "containers": _CONTAINERS,
