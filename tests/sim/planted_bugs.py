@@ -597,13 +597,13 @@ PLANTED = (
         "the pods of a native PodGroup are in several domains of its key",
     ),
     Planted(
-        "app.dialects.native.gangs.spec_of",
+        "app.dialects.native.trees.leaf_of",
         Change(
             "expression",
-            "LeafSpec('', max(there, group.least), group.constraint if says_it_itself else None,"
-            " group.slices, needed=group.least)",
-            becomes="LeafSpec('', max(there, group.least),"
-            " group.constraint if says_it_itself else None, group.slices, needed=1)",
+            "LeafSpec(name, max(there, record.least), record.constraint if says_it_itself else"
+            " None, record.slices, needed=record.least)",
+            becomes="LeafSpec(name, max(there, record.least),"
+            " record.constraint if says_it_itself else None, record.slices, needed=1)",
         ),
         "a native PodGroup starts with fewer pods than its minCount",
     ),
@@ -617,8 +617,8 @@ PLANTED = (
         "the condition of a native PodGroup that has started is taken back",
     ),
     Planted(
-        "app.dialects.native.gangs.spec_of",
-        Change("expression", "max(there, group.least)", becomes="group.least"),
+        "app.dialects.native.trees.leaf_of",
+        Change("expression", "max(there, record.least)", becomes="record.least"),
         "pods beyond the minCount of a native PodGroup never start",
     ),
     Planted(
