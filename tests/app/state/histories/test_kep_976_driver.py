@@ -6,10 +6,12 @@ import json
 from itertools import permutations
 
 import pytest
+from msgspec.structs import replace
 
 from app.kube.core.objects import Shape, Toleration
 from app.state.effects import Delete
 from app.state.gang.gang import Phase
+from app.state.turns.budget import MOST_OWED
 from tests.app.state.stories import go, sentence, turn
 from tests.app.state.world import World, four_racks, members, racks
 from tests.records import GPU, GROUP, RACK, REQUIRED, node, pod
@@ -83,8 +85,12 @@ def test_story_3_a_driver_that_declares_far_too_many_workers_keeps_nobody_else_w
         world.tick()
     assert world.held == {}
     assert "of 50000 pods fit" in sentence(world, "uid-driver")
-    world.put(*members("h", 2))
+    world.put(*(replace(each, namespace="other") for each in members("other", 2)))
     assert len(world.held) == 2
+    world.put(*members("h", 2))
+    for _ in range(MOST_OWED):  # its own namespace pays for what was done for it
+        world.tick()
+    assert len(world.held) == 4
 
 
 def test_story_3_a_template_left_empty_means_pods_like_the_driver():
