@@ -112,7 +112,10 @@ def unusable(free: Counts, of: Usual) -> Amounts:
         asked = of.requests[:, row, np.newaxis]
         if asked.max(initial=NOTHING) > NOTHING:
             lacks |= asked > (free[row] if row < free.shape[0] else 0)
-    weights = of.weights @ lacks.astype(np.float32)
+    # Weights are whole and add up exactly. Numpy reads the processor's flags, which OpenBLAS sets
+    # with what it does not use: https://github.com/numpy/numpy/issues/24067
+    with np.errstate(invalid="ignore"):
+        weights = of.weights @ lacks.astype(np.float32)
     found = np.zeros(free.shape[1])
     for row, without, step, always in zip(of.rows, weights, of.steps, of.always, strict=True):
         found += np.maximum(free[row], 0) * ((without.astype(np.float64) + always) / step)
