@@ -70,6 +70,7 @@ class Topologies:
     # ^ of the topologies that objects declare by labels, and that are used; widest first
     _named_levels: NamedLevels = field(default_factory=NamedLevels)
     _known: frozenset[str] = frozenset()  # the levels of topologies in use, but for named ones
+    _used: dict[str, tuple[str, ...]] = field(default_factory=dict)  # their levels, widest first
 
     def __post_init__(self) -> None:
         self._use()
@@ -178,7 +179,7 @@ class Topologies:
         return frozenset(level for each in self._explicit.values() for level in each.levels)
 
     def _changed(self, moved: Collection[str], before: frozenset[str]) -> Change:
-        aliases, declared = self._aliases, self._declared_levels
+        aliases, declared, used = self._aliases, self._declared_levels, self._used
         self._use()
         if moved:
             self.books.outdate(only_explicit=True)
@@ -188,7 +189,10 @@ class Topologies:
             is_retiered |= each.tiers.is_changed
             each.tiers.is_changed = False
         self._tiers_gone = False
-        return Change(True, moved, before | self._levels(), is_retiered)
+        levels = before | self._levels()
+        if split := _split(used, self._used):
+            moved, levels = self.books.nodes.keys(), levels | split
+        return Change(True, moved, levels, is_retiered)
 
     def _renamed(self) -> Change:
         """Use the keys that objects name now."""
@@ -254,6 +258,7 @@ class Topologies:
             self._try(NAMED + key, (key,), explicit, used, problems)
         values = {name: each.values for name, each in self._explicit.items() if name in used}
         self.problem = "; ".join(problems)
+        self._used = used
         self.books.set_topologies(used, values)
 
     def _declared(self) -> list[TopologySpec]:
@@ -313,6 +318,21 @@ class Topologies:
                 if self._object_of.get((name, domain.name)) == uid:
                     return self._explicit[name].view(domain.name)
         return None
+
+
+def _split(before: Mapping[str, tuple[str, ...]], now: Mapping[str, tuple[str, ...]]) -> set[str]:
+    """The levels one domain of which may be several now, since one above them has been added.
+
+    A level that a topology lacked for a while is one of them: plans may be from before that.
+    """
+    return {
+        level
+        for name, levels in now.items()
+        if name in before
+        for at, level in enumerate(levels)
+        if level not in before[name]
+        or not set(levels[:at]) <= set(before[name][: before[name].index(level)])
+    }
 
 
 def _with(group: GroupSpec, change: Callable[[Constraint], Constraint]) -> GroupSpec:
