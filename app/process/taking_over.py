@@ -1,7 +1,7 @@
 """From the Lease's change of hands until this Corral decides where gangs go.
 
     the Lease is ours
-      └─▶ the one before knows it, and writes no more
+      └─▶ the one before knows it, and nothing that it wrote is under way any more
             └─▶ the pods without a node are listed ◀──── not yet ────┐
                   └─▶ does the watch show as much of each of them? ──┘
                         └─▶ we lead

@@ -29,6 +29,8 @@ POLLS_PER_LEASE = 30  # kube-scheduler renews it 7.5 times by default
 # whose Lease is read for the first time may have renewed it so long ago.
 LEADING_SHARE, FIRST_SHARE = 2 / 3, 1 / 3
 READ_SECONDS = 5.0
+# An API server that is starved takes so long over a write that was sent in time.
+UNDER_WAY_SECONDS = 1.0
 REST_SECONDS = 0.5  # between two reads that are asked for; polls apart
 
 
@@ -111,15 +113,15 @@ class NeighbourLease:
 
     @property
     def overlap_seconds(self) -> float:
-        """For how long the one before may write on, from the moment that the Lease is ours.
+        """For how long writes of the one before may take effect, once the Lease is ours.
 
-        What it read is fresh for so long. 0.0: the Lease has had no other holder, or our neighbour
-        holds it for longer, by its own clock.
+        What it read is fresh for a while, and its last write is under way after that. 0.0: the
+        Lease has had no other holder, or our neighbour holds it for longer, by its own clock.
         """
         spec = self._spec
         if spec is None or not spec.lease_transitions:
             return 0.0
-        return max(0.0, self._fresh_seconds - _held_seconds(spec))
+        return max(0.0, self._fresh_seconds + UNDER_WAY_SECONDS - _held_seconds(spec))
 
     @property
     def whose(self) -> str:
