@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tests.sim.world import World
 
 FRESH_SECONDS = 5.0  # from the last pod's creation
+SAID_SECONDS = 2.0  # until a status says what has become of pods
 REFUSED_SECONDS = 10.0  # longest back-off of a pod whose /bind was held for less than that
 MADE_SECONDS = 2.0  # until all pods of a workload are made
 STARVATION_SECONDS = 10.0  # of the seeds that have a crowd
@@ -148,6 +149,7 @@ def fresh_workload(world: World, vocabulary: Vocabulary) -> None:
     workload = vocabulary.fresh()
     workload.name = world.workloads.new_name(workload.kind)
     _runs_soon(world, workload)
+    world.clock.run_until(world.clock.now + SAID_SECONDS)
     vocabulary.judge()
 
 

@@ -87,7 +87,8 @@ class RoomChecks:
     has_jumped: bool = False  # the wall clock: nobody can tell how old a pod is
     evicted_at: list[float] = field(default_factory=list)
     _of: dict[int, Tracked] = field(default_factory=dict)
-    _by_uid: dict[str, Tracked] = field(default_factory=dict)  # the last for which a pod was to go
+    # The last for which a pod was to go, by the identity of the Corral's life and the pod's uid.
+    _by_uid: dict[tuple[int, str], Tracked] = field(default_factory=dict)
     _gone_anyway: set[str] = field(default_factory=set)  # pods that go for no other gang
     _gone: list[tuple[Life, float, GangKey | str]] = field(default_factory=list)
     """Who went: a gang, or a pod of this controller."""
@@ -260,7 +261,7 @@ class RoomChecks:
         tracked = Tracked(life, key, plan, now, frozenset(_held(engine)))
         self.history.say(f"room for {key}: {plan.where or 'anywhere'}, {list(plan.pods)} go")
         self._of[id(plan)] = tracked
-        self._by_uid.update(dict.fromkeys(plan.pods, tracked))
+        self._by_uid.update(dict.fromkeys(((id(life), uid) for uid in plan.pods), tracked))
         settings = engine.settings
         plans = {key: each for key, each in engine.room_plans.of.items() if not each.is_slow}
         require(len(plans) <= settings.preempt_plans, f"P10: room is made for {list(plans)}")
@@ -303,7 +304,7 @@ class RoomChecks:
             self._evicted(life, tracked, victim)
 
     def _tracked(self, life: Life, uid: str) -> Tracked | None:
-        tracked = self._by_uid.get(uid)
+        tracked = self._by_uid.get((id(life), uid))
         return tracked if tracked is not None and tracked.life is life else None
 
     def _evicted(self, life: Life, tracked: Tracked, victim: RoomVictim) -> None:

@@ -69,8 +69,8 @@ def shadow(life: Life, now: float, *, is_dated: bool = True) -> None:
     for key, gang in engine.gangs.by_key.items():
         if key in engine.gangs.unreviewed or gang.ending:
             continue  # that its pods are being evicted is not known after a start
-        if gang.birth is not None:
-            continue  # nor are pods that are about to come
+        if gang.birth is not None or any(uid in engine.unseen for uid in gang.members):
+            continue  # nor are pods that are about to come, or that the watch has not shown
         if any(
             key in (engine.gangs.key_of.get(uid), fresh.gangs.key_of.get(uid)) for uid in waiting
         ):
