@@ -240,7 +240,8 @@ class World:
             self.checks.evictions = self.evictions
         if born is not None:
             self.history.say(f"born in place: {born}")
-            self.checks.born = BornChecks(self.clock, self.hits, self._follow_suspension)
+        # Of every world: pods that were narrowed as their gates went are given back, too.
+        self.checks.born = BornChecks(self.clock, self.hits, self._follow_suspension)
         self.quick_lag = self.profile.quick_lag
         self._create_nodes()
         self.workloads = Workloads(self.clock, self.api, self.rng, self.history, self.hits)
