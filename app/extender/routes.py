@@ -28,7 +28,15 @@ from app.metrics import Metrics
 from app.state.answers import hypothetical
 from app.state.answers.hypothetical import Hypothetical, Question
 from app.state.effects import Effect
-from app.state.filter_result import Failed, FilterAnswer, Passed, Pinned, Possible, Victims
+from app.state.filter_result import (
+    Failed,
+    FilterAnswer,
+    Passed,
+    Pinned,
+    Possible,
+    Rejected,
+    Victims,
+)
 from app.state.inputs import Inputs
 from app.verbs.bind import BindDesk
 from app.verbs.filter import filter_nodes
@@ -95,8 +103,20 @@ def verbs(port: Port) -> APIRouter:
             port.metrics.answers[_kind(given)].inc()
             return encode.filter_result(given, nodes)
 
+        async def elsewhere(body: bytes, sentence: str) -> bytes:
+            pod, nodes = await aside.read(pod_and_nodes, body, models.bytes_at_once(body))
+            # An error would take away the node that others have been evicted from.
+            is_kept = bool(pod.nominated_node)
+            return encode.filter_result(Rejected(sentence) if is_kept else Failed(sentence), nodes)
+
         return await _answered(
-            port, "filter", request, limits.filter_body_bytes, answer, encode.filter_error
+            port,
+            "filter",
+            request,
+            limits.filter_body_bytes,
+            answer,
+            encode.filter_error,
+            elsewhere,
         )
 
     @router.route("/prioritize", methods=["POST"])
@@ -155,15 +175,20 @@ async def _answered(
     most_bytes: int,
     answer: Callable[[bytes], Awaitable[bytes]],
     as_error: Callable[[str], bytes],
+    elsewhere: Callable[[bytes, str], Awaitable[bytes]] | None = None,
 ) -> Response:
-    """One verb's answer, or its form of an error; never anything but 200."""
+    """One verb's answer, or its form of an error; never anything but 200.
+
+    `elsewhere`: the answer to a body where another Corral leads, if it is no error.
+    """
     began = time.perf_counter()
     try:
         body = await _body(request, most_bytes)
         began = time.perf_counter()
         if port.whose is not None and (leader := port.whose()):
             # The next connection may lead to the one that does.
-            content = as_error(NOT_LEADING.format(leader))
+            why = NOT_LEADING.format(leader)
+            content = as_error(why) if elsewhere is None else await elsewhere(body, why)
             return Response(content, headers=CLOSING, media_type="application/json")
         content = await answer(body)
     except (BadRequest, DecodeError) as error:

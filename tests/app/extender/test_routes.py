@@ -128,6 +128,18 @@ async def test_a_corral_that_does_not_lead_says_who_does_and_ends_the_connection
     assert "connection" not in answered.headers
 
 
+async def test_a_corral_that_does_not_lead_takes_no_pod_its_nominated_node():
+    waits = {**pod(), "status": {"nominatedNodeName": "n1"}}
+    whose = "pod corral-b holds Lease home/corral"
+    async with running_port(ScriptedEngine(answer=Pinned("n1")), whose=lambda: whose) as port:
+        answer = await post(port.url, "filter", args(["n1"], Pod=waits))
+        assert port.engine.asked == []
+    assert answer.json()["Error"] == ""
+    assert answer.json()["NodeNames"] == []
+    assert whose in answer.json()["FailedAndUnresolvableNodes"]["n1"]
+    assert answer.headers["connection"] == "close"
+
+
 async def test_prioritize_scores_every_name_in_order():
     async with running_port(ScriptedEngine(scores=[0, 7, 10])) as port:
         answer = await post(port.url, "prioritize", args(["n1", "n2", "n3"]))
