@@ -185,7 +185,8 @@ class Watched(EngineParts):
         if gang is not None and was is not None and was.health != pod.health:
             self.reports.note_health(gang.key)
         if self.gangs.knows(pod) and pod.uid not in self.unseen:
-            self.occupants.note_phase(pod)
+            if self.occupants.note_phase(pod):
+                self._note_running(pod)
             if gang is not None and was is not None and was.is_marked != pod.is_marked:
                 self.marks.note_seen(gang, pod.uid, is_marked=pod.is_marked)
             return  # as most events of a member: conditions, container statuses
@@ -207,13 +208,12 @@ class Watched(EngineParts):
             self.run_times.begin(pod, now)
             self.rejected_pods.forget(pod.uid)
             self.assumed_pods.end(pod.uid)
-            self.occupants.put(pod)
+            if self.occupants.put(pod):
+                self._note_running(pod)
             if pod.offered_then is not None or self.part_counted.then_of:
                 self.part_counted.put(pod)
             self._end_grant(self.grants.forget(pod.uid))
             is_new = self.books.bind(pod.uid, pod.node, pod.request, lasts=pod.lasts)
-            if is_new and self.settings.fewest_fragments:
-                self.usual_requests.note(pod.namespace, pod.request)
             if is_new and pod.node in self.books.held_on:
                 by = messages.of_priority(pod.namespace, pod.name, pod.priority)
                 self.invalidation.lose_overcommitted(pod.node, now, by)
@@ -235,6 +235,10 @@ class Watched(EngineParts):
         self.preempting.show(pod, now)
         if pod.is_marked and (known := self.gangs.of_pod(pod.uid)) is not None:
             self.marks.note_seen(known, pod.uid, is_marked=True)
+
+    def _note_running(self, pod: PodRecord) -> None:
+        if self.settings.fewest_fragments:
+            self.usual_requests.note(pod.namespace, pod.request)
 
     def _yield_to(self, pod: PodRecord, now: float) -> None:
         """Give up what is held for gangs of lower priority where a pod is nominated."""

@@ -55,8 +55,11 @@ class Occupants:
     _priorities: Counter[int] = field(default_factory=Counter)
     _shared: dict[Occupant, Occupant] = field(default_factory=dict)
 
-    def put(self, pod: PodRecord) -> None:
-        """Learn of a pod that is bound and has not ended."""
+    def put(self, pod: PodRecord) -> bool:
+        """Learn of a pod that is bound and has not ended; True if its containers start with this.
+
+        So do those of a pod that is not known yet and runs.
+        """
         occupant = Occupant(
             pod.namespace,
             pod.priority,
@@ -69,10 +72,12 @@ class Occupants:
             pod.phase != PENDING,
             tuple(pod.labels.items()),
         )
-        self._uncount(self.by_uid.get(pod.uid))
+        before = self.by_uid.get(pod.uid)
+        self._uncount(before)
         self._priorities[pod.priority] += 1
         self.names[pod.uid] = pod.name
         self.by_uid[pod.uid] = self._share(occupant)
+        return occupant.has_begun and not (before is not None and before.has_begun)
 
     def recall(self, occupants: Mapping[str, Occupant], names: Mapping[str, str]) -> None:
         """Learn of the occupants of another record, none of which this one has."""
@@ -108,11 +113,12 @@ class Occupants:
             if not self._priorities[occupant.priority]:
                 del self._priorities[occupant.priority]
 
-    def note_phase(self, pod: PodRecord) -> None:
-        """Learn that the containers of a pod have started, if they have; nothing else is new."""
+    def note_phase(self, pod: PodRecord) -> bool:
+        """As `put`, of a pod of which nothing else is new."""
         occupant = self.by_uid.get(pod.uid)
-        if occupant is not None and not occupant.has_begun and pod.phase != PENDING:
+        if starts := occupant is not None and not occupant.has_begun and pod.phase != PENDING:
             self.by_uid[pod.uid] = self._share(replace(occupant, has_begun=True))
+        return starts
 
     def any_below(self, priority: int) -> bool:
         """Whether some pod has a lower priority."""

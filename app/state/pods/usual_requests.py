@@ -1,12 +1,12 @@
 """What running pods request of devices: the requests that room is to be left for.
 
-    a pod is bound ──▶ its namespace counts its request ──▶ all namespaces together: `usual`
-                         halved when it has MOST_WEIGHT, so the last few hundred pods say most
+    a pod starts ──▶ its namespace counts its request ──▶ all namespaces together: `usual`
+                       halved when it has MOST_WEIGHT, so the last few hundred pods say most
 
 Every namespace has the same say at most, however many pods it starts and whatever these request;
-it is MOST_WEIGHT, and few pods have as much as they are. Only pods that run count: what waits for
-ever is no usual request, nor is what no node has, though a pod that names its node says it.
-After a restart the list of pods tells of those that run.
+it is MOST_WEIGHT, and few pods have as much as they are. A pod counts once, when its containers
+start. One that waits does not, nor one that names a node and is failed by its kubelet; nor does
+what no node has. After a restart the list of pods tells of those that run.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class UsualRequests:
         return sum(map(len, self._weights.values()))
 
     def note(self, namespace: str, request: Amounts) -> None:
-        """Count a pod that is bound; one that requests no device has nothing to say."""
+        """Count a pod that starts; one that requests no device has nothing to say."""
         if not _devices(request) or weight(request, MOST_BYTES) > MOST_BYTES:
             return
         weights = self._weights.setdefault(namespace, Counter())

@@ -269,12 +269,12 @@ def test_a_journal_plays_the_same_scores_again():
     ],
 )
 def test_pods_that_no_node_has_room_for_do_not_decide_where_others_go(made_up):
-    """A tenant may name the node in his pods, which count as bound until its kubelet fails them."""
+    """They run as far as their kubelet says, which may count less than its node is said to have."""
     pods = [running("a", "n0", gpus=4), running("b", "n2", gpus=5)]
     world = labelled(*pods, running("c", "n1", gpus=8), running("d", "n3", gpus=8))
     world.put(*(node(f"b0/r1/n{at}") for at in (4, 5, 6)))
     before = scores(world, gpus=1)
-    bound = pod("made-up", on="n3")
+    bound = running("made-up", "n3")
     made = [
         replace(bound, uid=f"made-up-{at}", namespace="hostile", request=made_up(at))
         for at in range(200)
@@ -282,6 +282,45 @@ def test_pods_that_no_node_has_room_for_do_not_decide_where_others_go(made_up):
     world.put(*made)
     world.delete(*made)
     assert scores(world, gpus=1) == before
+
+
+@pytest.mark.parametrize("on", ["", "n3", "nowhere"])
+def test_pods_that_never_run_do_not_decide_where_others_go(on):
+    """A tenant may name the node in thousands of his pods: its kubelet fails what has no room."""
+    pods = [running("a", "n0", gpus=4), running("b", "n2", gpus=5), running("c", "n1", gpus=8)]
+    world = labelled(*pods, running("d", "n3", gpus=8))
+    world.put(*(node(f"b0/r1/n{at}") for at in (4, 5, 6)))
+    before = scores(world, gpus=1)
+    waits = replace(pod("waits", gpus=3, on=on), namespace="hostile")
+    made = [replace(waits, name=f"waits-{at}", uid=f"waits-{at}") for at in range(200)]
+    world.put(*made)
+    world.put(*(replace(each, labels={"seen": "again"}) for each in made))
+    world.put(*(replace(each, phase="Failed") for each in made))
+    assert scores(world, gpus=1) == before
+
+
+def test_a_pod_counts_when_it_runs_and_once_whatever_it_is_resized_to():
+    world = labelled()
+    usual = world.engine.usual_requests
+    started = running("a", "n0", gpus=4)
+    for shown, counted in (
+        (replace(started, phase="Pending"), []),
+        (started, [1]),
+        (replace(started, request=((GPU, 4), ("cpu", 9), ("pods", 1))), [1]),
+    ):
+        world.put(shown)
+        assert [pods for _, pods in usual.usual] == counted
+
+
+def test_a_member_of_a_gang_counts_when_it_runs():
+    world = labelled()
+    first, second = (replace(each, node="n0") for each in members("g", 2, gpus=4))
+    world.put(first, second)
+    usual = world.engine.usual_requests
+    assert (len(world.engine.gangs.key_of), len(usual)) == (2, 0)
+    for _ in range(2):
+        world.put(replace(first, phase="Running"))
+        assert [pods for _, pods in usual.usual] == [1]
 
 
 def test_usual_requests_are_known_once_the_nodes_are_that_were_listed_after_the_pods():

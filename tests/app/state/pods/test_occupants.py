@@ -27,10 +27,20 @@ def test_a_pod_whose_containers_start_is_as_before_but_for_that():
     assert not noted.any_below(6)  # it was counted once
 
 
+def test_a_pod_starts_once_however_it_is_heard_of():
+    waits = pod("a", on="n1", phase="Pending")
+    runs = msgspec.structs.replace(waits, phase="Running")
+    for hear in (Occupants.put, Occupants.note_phase):
+        known = occupants_of(waits)
+        assert [hear(known, each) for each in (waits, runs, runs)] == [False, True, False]
+        known.drop(runs.uid)
+        assert known.put(runs)  # as after a restart
+
+
 def test_a_pod_that_has_begun_costs_nothing_to_hear_of_again():
     runs = pod("a", on="n1", phase="Running")
     known = occupants_of(runs)
-    assert lines_run(lambda: known.note_phase(runs)) <= 3
+    assert lines_run(lambda: known.note_phase(runs)) <= 4
 
 
 def test_occupants_that_are_recalled_count_like_those_that_were_learned():
