@@ -14,6 +14,7 @@ same cores. Members are pods of a Kueue pod group.
     webhook     Corral's webhook, as it is shipped, gates and checks each pod
     born        the same, and gangs are born in place: stored narrowed, without a gate; bare pods
                 are where their group says fast admission
+    policies    no webhook: the policies of deploy/policies.yaml, in kube-apiserver, gate and check
     gated       no webhook: the pods come with our gate
     gateless    no webhook: a pod that comes before its gang is complete is rejected once and woken
     stock       the stock scheduler with its default sampling, same pods without gates: the baseline
@@ -49,6 +50,7 @@ from tests.certificates import pair
 from tests.cluster import BLOCK, GPU, RACK, Object, job, node, pod
 from tests.controlplane.admission import wait_effective
 from tests.controlplane.plane import SCHEDULER_CONFIG, ControlPlane, free_ports, wait_ready
+from tests.controlplane.policies import applied
 from tests.controlplane.process import Process
 from tests.controlplane.webhook import configurations, path_of
 from tests.workloads import GATE, GROUP, REQUIRED, TOTAL
@@ -57,7 +59,9 @@ NODES_PER_RACK, RACKS_PER_BLOCK = 16, 16
 CLIENT = {"qps": 2000, "burst": 4000}  # of kube-scheduler: far above what it reaches here
 SETTLE_SECONDS = 30.0  # for the first, ordinary pod to be bound
 
-Mode = Literal["webhook", "born", "gated", "gateless", "stock", "stock at 100 %", "in gangs of 64"]
+Mode = Literal[
+    "webhook", "born", "policies", "gated", "gateless", "stock", "stock at 100 %", "in gangs of 64"
+]
 WEBHOOK: tuple[Mode, ...] = ("webhook", "born")
 BORN_SECONDS = 10.0
 Settings = dict[str, object]
@@ -137,13 +141,13 @@ WORKLOADS = {
 }
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 JOB_CONTROLLER = ("--kube-api-qps=2000", "--kube-api-burst=4000", "--concurrent-job-syncs=16")
-USUAL: tuple[Mode, ...] = ("stock", "webhook", "born", "gated")
+USUAL: tuple[Mode, ...] = ("stock", "webhook", "born", "policies", "gated")
 MODES: dict[str, tuple[Mode, ...]] = {
     "W2": (*USUAL, "gateless", "stock at 100 %"),
     "W5": ("stock", "gated", "in gangs of 64"),
     "W6": ("stock", "gated", "in gangs of 64"),
     "W7": ("stock", "gateless"),
-    "J2": ("stock", "webhook", "born"),
+    "J2": ("stock", "webhook", "born", "policies"),
 }
 
 # The figures to reach, by case and quantity.
@@ -155,7 +159,7 @@ TARGETS = {
     **{
         (f"{name} {mode}", WHOLE): str(WORKLOADS[name].gangs)
         for name in ("W2", "W3", "W4", "J2")
-        for mode in ("webhook", "born", "gated")
+        for mode in ("webhook", "born", "policies", "gated")
     },
     ("W2 gateless", WHOLE): str(WORKLOADS["W2"].gangs),
     ("W5 gated", ALL_BOUND): "<= 15 s",
@@ -256,6 +260,8 @@ def corral(plane: ControlPlane, stack: ExitStack, mode: Mode, settings: Settings
     wait_ready(process, f"{url}/readyz")
     if mode in WEBHOOK:
         _install_webhook(plane, f"https://127.0.0.1:{admission}")
+    elif mode == "policies":
+        stack.enter_context(applied(plane))
     return url
 
 
@@ -374,7 +380,7 @@ def measure(name: str, runs: int, settings: Settings) -> Iterator[Row]:
     for key, value in () if workload.as_jobs else creation_limit(workload).items():
         yield _row(name, key, value, None)
     small = [{key: run[key] for key in OF_GANGS} for run in found.get("in gangs of 64", ())]
-    for mode in (*WEBHOOK, "gated", "gateless"):
+    for mode in (*WEBHOOK, "policies", "gated", "gateless"):
         if mode in modes:
             yield from rows_of(f"{name} {mode}", found[mode], [*found["stock"], *small])
     if name == "W2":
