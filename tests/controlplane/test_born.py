@@ -13,8 +13,9 @@ from tests.controlplane import node_faults
 from tests.controlplane.jobset_lws import JOB_SETS
 from tests.controlplane.kinds import job_set
 from tests.controlplane.plane import ControlPlane
+from tests.controlplane.policies import applied
 from tests.controlplane.webhook import GATED, Webhook, installed
-from tests.workloads import asking, gates_of, members
+from tests.workloads import GATE, asking, gates_of, members
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -25,6 +26,13 @@ GIVEN_BACK = 'corral_given_back_total{kind="pod"}'
 SECONDS = 30.0
 PODS = 4  # of a gang that is given back
 BORN_SECONDS = {"born_seconds": 10}
+
+
+@pytest.fixture
+def policies(plane: ControlPlane) -> Iterator[None]:
+    """Those of deploy/policies.yaml in effect, until a webhook beside them is gone."""
+    with applied(plane):
+        yield
 
 
 @pytest.fixture
@@ -57,6 +65,19 @@ def test_the_pods_of_a_job_are_born_in_one_rack_and_start_together(webhook: Webh
     assert all(each["spec"]["affinity"]["nodeAffinity"] for each in pods)
     assert corral.metric(GATED) == gated
     assert corral.metric(BORN) == 8
+
+
+def test_beside_the_policies_pods_have_one_gate_and_none_is_born(
+    policies: None, webhook: Webhook
+) -> None:
+    """The policies come first: what they have gated the webhook leaves behind that gate."""
+    cluster, corral = webhook.cluster, webhook.corral
+    for thing in members("g", 4, numbers=range(3), annotations=IN_RACK | FAST):
+        assert gates_of(cluster.create(thing)) == [GATE]
+    cluster.create(job("first", pods=4, annotations=IN_RACK, requests={GPU: 8}))
+    cluster.wait(lambda: len(racks_of(cluster, "first")) == 4, SECONDS, "its start")
+    assert len(set(racks_of(cluster, "first"))) == 1
+    assert corral.metric(BORN) == corral.metric(GATED) == 0
 
 
 def test_a_gang_that_finds_no_rack_waits_behind_the_gate(webhook: Webhook) -> None:
