@@ -386,8 +386,8 @@ class EngineOptions(BaseModel):
     # many find none; a cluster that is half full has a quarter fewer free racks. Off: by domains.
     fewest_fragments: bool = False
     # Resources that count parts of devices which pods share, and how many parts a device has, such
-    # as alibabacloud.com/gpu-milli=1000: a pod that requests less stands on one device. For
-    # fewest_fragments.
+    # as alibabacloud.com/gpu-milli=1000: a pod that requests less stands on one device. Nothing is
+    # planned where pods fit by sum and on no devices; and fewest_fragments tells devices apart.
     device_parts: DeviceParts = ()
     # The webhook gives members the resources corral.dev/member and corral.dev/member-bind, by which
     # kube-scheduler tells them from ordinary pods: it then asks Corral about members alone. Only

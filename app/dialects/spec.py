@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from app.kube.core.objects import PodRecord
 from topology.model.request import Constraint, DomainOrder, Slice, Strategy
-from topology.model.resources import ResourceAxis
+from topology.model.resources import PODS_ROW, ResourceAxis
 
 ANYWHERE = Constraint()
 MOST_PODS = 100_000  # of one gang: more than that is a typing error
@@ -280,8 +280,11 @@ class TierPacking:
 
     def weights_by_row(self, axis: ResourceAxis) -> Mapping[int, int] | None:
         """The weights of those resources that nodes offer; None: as of `resources`."""
-        if self.resources is None:
+        if self.resources is None and not axis.of_devices:
             return None
+        if self.resources is None:
+            rows = range(len(axis))
+            return {row: 1 for row in rows if row != PODS_ROW and row not in axis.of_devices}
         return {axis.row(name): weight for name, weight in self.resources if name in axis}
 
 

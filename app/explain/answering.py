@@ -182,9 +182,11 @@ class _Where:
 
     def scarce(self) -> set[str]:
         """The resources of which too little is free; else those that are requested."""
-        names = self.told.request.capacity.axis.names
+        axis = self.told.request.capacity.axis
+        names, of_devices = axis.names, axis.of_devices
         rows = [row for row, _, _ in self.short_of(self.pod_set.pods)]
-        return {names[row] for row in rows or np.flatnonzero(self.asked).tolist()}
+        every = rows or np.flatnonzero(self.asked).tolist()
+        return {of_devices.get(row, names[row]) for row in every}
 
     def _short(self, needed: int) -> Iterator[Shortage]:
         for row, has, wanted in self.short_of(needed):

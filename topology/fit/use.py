@@ -30,6 +30,7 @@ def used_by_domain(tree: Tree, capacity: Capacity) -> list[Counts]:
 def _offered(tree: Tree, capacity: Capacity) -> tuple[list[Counts], list[list[int]]]:
     """What the open nodes of each domain have, and the most that one has of each resource.
 
+    Rows of devices count for none: they are no resource beside that which they are of.
     Shapes: per level (R, D), and (R,).
     """
     nodes = np.clip(capacity.allocatable, 0, capacity.counted_max)
@@ -38,7 +39,10 @@ def _offered(tree: Tree, capacity: Capacity) -> tuple[list[Counts], list[list[in
         nodes if starts.size == nodes.shape[1] else np.add.reduceat(nodes, starts, axis=1)
         for starts in tree.starts
     ]
-    return offered, [has.max(axis=1).tolist() for has in offered]
+    most = [has.max(axis=1) for has in offered]
+    for largest in most:
+        largest[[row for row in capacity.axis.of_devices if row < largest.size]] = 0
+    return offered, [largest.tolist() for largest in most]
 
 
 def _shares(offered: Counts, most: Sequence[int], free: Counts) -> Counts:

@@ -5,8 +5,8 @@ of every level is one range of them. A `Capacity` is what those nodes have and w
 the only thing in this package that changes. A `Gang` is what is requested; a `Placement` or a
 `NoFit` is the answer. Nothing here searches.
 
-Read in this order: `resources` (rows of amounts), `levels`, `tree`, `capacity`, `request`,
-`answer`; `explicit_tree` builds trees from domains that list their members, `changed_tree` one from
-the tree before, as a few nodes came or went; `changed_capacity` has the books as they would be
-without some pods, or with some nodes back.
+Read in this order: `resources` (rows of amounts, `device_rows` among them), `levels`, `tree`,
+`capacity`, `request`, `answer`; `explicit_tree` builds trees from domains that list their members,
+`changed_tree` one from the tree before, as a few nodes came or went; `changed_capacity` has the
+books as they would be without some pods, or with some nodes back.
 """

@@ -4,6 +4,7 @@
 
 Only what some node offers has a row: users name resources, and every row costs a number per node.
 The rest of a request stands for one device in a row past the last, of which no node has any.
+A resource that counts parts of devices which pods share is followed by its `device_rows`.
 
 Units: pods and devices are counted, cpu is in millicores, everything else is in
 its base unit (bytes). Requests are rounded up and allocatable amounts down before
@@ -15,10 +16,13 @@ Amounts stay within `AMOUNT_MAX`. Memory is never kept in thousandths: 2 TiB tim
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 from numpy import typing as npt
+
+from topology.model import device_rows
 
 Counts = npt.NDArray[np.int64]
 """Amounts or numbers of pods, one per node, domain or resource."""
@@ -33,15 +37,24 @@ PODS_ROW = 0
 CPU_ROW = 1
 
 AMOUNT_MAX = 2**61  # 2 EiB in bytes: four of them still fit the arithmetic of an int64
+NOT_SHARED: Mapping[str, int] = MappingProxyType({})
 
 
 class ResourceAxis:
     """Resource names in row order; rows are only ever added, never moved."""
 
-    __slots__ = ("_row_of",)
+    __slots__ = ("_of_devices", "_parts", "_row_of")
 
-    def __init__(self) -> None:
+    def __init__(self, parts: Mapping[str, int] = NOT_SHARED) -> None:
+        """`parts`: resource -> parts to a device, of those that pods share."""
         self._row_of = {PODS: PODS_ROW, CPU: CPU_ROW}
+        self._parts = parts
+        self._of_devices: dict[int, str] = {}
+
+    @property
+    def of_devices(self) -> Mapping[int, str]:
+        """The rows that are no resource's own, with the resource whose devices they are of."""
+        return self._of_devices
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -59,7 +72,12 @@ class ResourceAxis:
 
     def row(self, name: str) -> int:
         """Row of a resource; an unknown name gets the next row."""
-        return self._row_of.setdefault(name, len(self._row_of))
+        if name not in self._row_of:
+            self._row_of[name] = len(self._row_of)
+            for each in device_rows.names(name) if name in self._parts else ():
+                self._of_devices[len(self._row_of)] = name
+                self._row_of[each] = len(self._row_of)
+        return self._row_of[name]
 
     def vector(self, amounts: Iterable[tuple[str, int]]) -> tuple[int, ...]:
         """Amounts in row order, 0 where nothing is named; a name seen twice adds up.
@@ -86,6 +104,10 @@ class ResourceAxis:
         vector = self._vector(known)
         return (*vector, 1) if len(known) < len(amounts) and self.lacking(amounts) else vector
 
+    def offer(self, request: tuple[int, ...]) -> tuple[int, ...]:
+        """What a node offers that has as much as such a pod requests."""
+        return self._with_devices(request, device_rows.offered) if self._of_devices else request
+
     def lacking(self, amounts: Iterable[tuple[str, int]]) -> str:
         """The first resource without a row, in alphabetical order; "" if there is none."""
         return min((name for name, amount in amounts if amount and name not in self), default="")
@@ -96,4 +118,16 @@ class ResourceAxis:
             vector[row] += amount
             if abs(vector[row]) > AMOUNT_MAX:
                 raise ValueError(f"resource {name}: {vector[row]} is beyond {AMOUNT_MAX}")
-        return tuple(vector)
+        return self._with_devices(vector, device_rows.taken) if self._of_devices else tuple(vector)
+
+    def _with_devices(
+        self, vector: Sequence[int], counted: Callable[[int, int], tuple[int, ...]]
+    ) -> tuple[int, ...]:
+        """The vector with what is counted in rows of devices, as far as it has them."""
+        found = list(vector)
+        for name, parts in self._parts.items():
+            first = self._row_of.get(name, len(found)) + 1
+            after = first + device_rows.ROWS
+            if after <= len(found):  # another thread may have added them meanwhile
+                found[first:after] = counted(found[first - 1], parts)
+        return tuple(found)

@@ -114,8 +114,9 @@ def drawn(known: Known, resource: str, may: May) -> MapPage:
 
 
 def _offered(names: Sequence[str], capacity: Capacity) -> tuple[str, ...]:
-    rows = range(len(capacity.allocatable))
-    return tuple(names[row] for row in rows if capacity.allocatable[row].any())
+    of_devices = capacity.axis.of_devices
+    has = enumerate(capacity.allocatable)
+    return tuple(names[row] for row, its in has if its.any() and row not in of_devices)
 
 
 def _first(resources: Sequence[str]) -> str:

@@ -42,7 +42,7 @@ def _resources(engine: Engine, name: str) -> Iterator[Amount]:
     for row, resource in enumerate(books.axis.names[: len(capacity.allocatable)]):
         unit, has = unit_of(resource), int(capacity.allocatable[row, slot])
         used, held = int(capacity.used[row, slot]), int(capacity.held[row, slot])
-        if has or used:
+        if (has or used) and row not in books.axis.of_devices:
             free = max(0, has - used - held) if is_open else 0
             yield Amount(
                 resource=resource,

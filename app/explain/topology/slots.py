@@ -50,12 +50,12 @@ def slots_of(engine: Engine, shapes: Sequence[Wanted]) -> Iterator[Slots]:
     named = (each for name, each in books.topologies.items() if name)
     topology = next(named, None) or next(iter(books.topologies.values()))
     for shape in shapes:
-        yield _of_shape(shape, topology, books.axis.names)
+        yield _of_shape(shape, topology)
 
 
-def _of_shape(shape: Wanted, topology: TopologyBooks, resources: Sequence[str]) -> Slots:
+def _of_shape(shape: Wanted, topology: TopologyBooks) -> Slots:
     capacity, tree = topology.capacity, topology.tree
-    request = vector_of(shape.request, resources[: len(capacity.free_now)])
+    request = vector_of(shape.request, capacity)
     if request is None:
         nothing = (LevelSlots(level, 0, 0.0) for level in tree.levels[:-1] if len(tree.nodes))
         return Slots(shape.name, 0, 0, tuple(nothing))

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import msgspec
 import numpy as np
@@ -134,11 +135,10 @@ def wanted_of_gang(gang: Gang) -> Iterator[Wanted]:
         yield Wanted(name, request, shape)
 
 
-def vector_of(request: Amounts, resources: Sequence[str]) -> list[int] | None:
-    """How much is requested of each of these resources; None: of another one, which no node has."""
-    asked = {name: amount for name, amount in request if amount}
-    vector = [asked.pop(name, 0) for name in resources]
-    return None if asked else vector
+def vector_of(request: Amounts, capacity: Capacity) -> Sequence[int] | None:
+    """What is requested in each row of these books; None: of something that no node has."""
+    vector, rows = capacity.axis.request(request), len(capacity.free_now)
+    return None if any(vector[rows:]) else (*vector[:rows], *(0,) * (rows - len(vector)))
 
 
 def unit_of(resource: str) -> int:
@@ -241,9 +241,10 @@ class _Sums:
 
     def __init__(self, books: Books) -> None:
         self._books, self._capacity = books, books.capacity
-        rows = len(books.capacity.allocatable)
-        has = [bool(books.capacity.allocatable[row].any()) for row in range(rows)]
-        self._rows = [row for row in range(rows) if has[row]][:MOST_RESOURCES]
+        has = [bool(amounts.any()) for amounts in books.capacity.allocatable]
+        of_devices = books.capacity.axis.of_devices
+        rows = (row for row, there in enumerate(has) if there and row not in of_devices)
+        self._rows = [*islice(rows, MOST_RESOURCES)]
         table = NodeTable()
         for node in books.nodes.values() if books.wanted else ():
             turn()
@@ -286,7 +287,7 @@ class _Sums:
         """How many pods each node takes; why it takes none by its labels and taints."""
         books, capacity = self._books, self._capacity
         code, reasons = table.why_not(wanted.shape, books.tree)
-        vector = vector_of(wanted.request, books.resources[: len(capacity.free_now)])
+        vector = vector_of(wanted.request, capacity)
         if vector is None:
             return np.zeros(len(books.tree.nodes), dtype=np.int64), code, reasons
         allowed: Mask = capacity.is_open & (code == 0)

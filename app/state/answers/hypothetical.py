@@ -259,6 +259,12 @@ class Hypothetical:
                 return [_insufficient(resource)] * len(names)
         more = self._more(pod, gang)
         asked = [(resource, row_of[resource], amount) for resource, amount in request if amount]
+        counted, resources = self._counted(request), tuple(row_of)
+        asked += [
+            (resources[row], row, counted[row])
+            for row in self.books.axis.of_devices
+            if counted[row]
+        ]
         slots = np.array([every.tree.slot_of.get(name, -1) for name in names], dtype=np.intp)
         free = every.capacity.free([row for _, row, _ in asked], slots)
         reasons = ["", *(_insufficient(resource) for resource, _, _ in asked)]
@@ -296,7 +302,7 @@ class Hypothetical:
 
     def _free(self, name: str) -> list[int]:
         """What is free on one node, by resource row, added up anew."""
-        free = list(self._counted(self.books.nodes[name].allocatable))
+        free = list(self.books.axis.offer(self._counted(self.books.nodes[name].allocatable)))
         on = self.books.bound_on.get(name, {}), self.books.held_on.get(name, {})
         for request in chain.from_iterable(each.values() for each in on):
             for row, amount in enumerate(self._counted(request)):

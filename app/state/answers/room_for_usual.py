@@ -85,11 +85,17 @@ class RoomForUsual:
         return self._usual
 
     def _asked(self, request: Amounts, rows: int, devices: Sequence[Devices]) -> Vector:
-        """A request in the rows of `Usual`: resources, then what it asks of shared devices."""
-        vector = self.books.counted(request)[:rows]
+        """A request in the rows of `Usual`: resources, then what it asks of shared devices.
+
+        Of these `devices` say more than the rows of `device_rows`, which are left out.
+        """
+        of_devices = self.books.axis.of_devices
+        counted = enumerate(self.books.counted(request)[:rows])
+        vector = tuple(0 if row in of_devices else amount for row, amount in counted)
         vector += (0,) * (rows - len(vector))
-        of_devices = (asked(vector[each.row], each.parts) for each in devices)
-        return (*vector, *chain.from_iterable(of_devices))
+        of_shared = (asked(vector[each.row], each.parts) for each in devices)
+        return (*vector, *chain.from_iterable(of_shared))
 
     def _devices(self, rows: int) -> list[int]:
-        return [row for row, name in enumerate(self.books.axis.names[:rows]) if is_device(name)]
+        names, of_devices = self.books.axis.names[:rows], self.books.axis.of_devices
+        return [row for row, name in enumerate(names) if is_device(name) and row not in of_devices]

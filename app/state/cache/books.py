@@ -176,10 +176,10 @@ class Books:
 
     def counted(self, amounts: Amounts) -> Vector:
         """What a booked pod is counted with: what nodes offer, at most MOST_BOOKED of each."""
-        return bounded(self._offered(amounts))
+        return bounded(self.vector(amounts)[: len(self.axis)])
 
-    def _offered(self, amounts: Amounts) -> Vector:
-        return self.vector(amounts)[: len(self.axis)]
+    def _offered(self, allocatable: Amounts) -> Vector:
+        return self.axis.offer(self.vector(allocatable)[: len(self.axis)])
 
     def _add_rows(self, allocatable: Amounts) -> None:
         """Make rows for what a node is the first to offer, with what booked pods take of it."""

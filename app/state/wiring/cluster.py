@@ -27,6 +27,7 @@ from app.state.pods.occupants import Occupants
 from app.state.pods.rejected_pods import RejectedPods
 from app.state.pods.usual_requests import UsualRequests
 from app.state.settings import EngineSettings
+from topology.model.resources import ResourceAxis
 
 
 class ClusterParts:
@@ -36,7 +37,7 @@ class ClusterParts:
         self.on_fault = on_fault
         self.settings = settings
         self.dialects = dialects.configured(self.settings)
-        self.books = Books()
+        self.books = Books(ResourceAxis(dict(self.settings.device_parts)))
         shared = self.settings.device_parts if self.settings.fewest_fragments else ()
         self.device_parts = DeviceParts(self.books, dict(shared))
         self.kept_keys = KeptKeys(self.dialects)
