@@ -87,7 +87,9 @@ def main() -> int:
         return 1
     mebibytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     seconds, name = rig.slowest
-    print(f"{asked.count} inputs, 0 failures; {rig.stalls} took more than {MOST_STALL_SECONDS} s")
+    print(
+        f"{asked.count} inputs, 0 failures; {rig.stalls} kept the loop for {MOST_STALL_SECONDS} s"
+    )
     print("at most {} nodes looked at for one of them ({})".format(*rig.most_visits))
     print(f"slowest {1000 * seconds:.1f} ms ({name}); at most {mebibytes:.0f} MiB")
     return 0

@@ -45,7 +45,7 @@ REVIEWS = ("/mutate", "/validate")
 SIMULATE = "/v1/simulate"
 MIB = 1024 * 1024
 ANSWER_SECONDS = 0.01  # of a /bind that waits for its gang
-MOST_STALL_SECONDS = 0.05  # of one input; printed, never asserted
+MOST_STALL_SECONDS = 0.05  # of the loop, for one input; printed, never asserted
 CANARY = "canary"
 NAMES = [each["metadata"]["name"] for each in grid(racks=2, nodes=2)]
 # Everything that is off as it comes and reads something more.
@@ -159,7 +159,8 @@ class Rig:
 
     async def give(self, target: Target, body: bytes) -> None:
         """Give the input to its reader. Raises: Broken, or whatever the reader raises."""
-        began, visits = time.perf_counter(), self.engine.planner.node_table.visits
+        # Of this thread alone: what is done beside the loop, and by others, keeps no other waiting.
+        began, visits = time.thread_time(), self.engine.planner.node_table.visits
         before = visits.total
         if target.name.startswith("/"):
             await self.answer(target.name, body)
@@ -167,7 +168,7 @@ class Rig:
             self._apply(target.name, body)
         if target.name == SIMULATE:
             return  # beside the loop
-        seconds = time.perf_counter() - began - (ANSWER_SECONDS if target.name == "/bind" else 0.0)
+        seconds = time.thread_time() - began
         self.stalls += seconds > MOST_STALL_SECONDS
         self.slowest = max(self.slowest, (seconds, target.name))
         self.most_visits = max(self.most_visits, (visits.total - before, target.name))
