@@ -330,7 +330,7 @@ def _named(told: Told, found: answers.Relaxation) -> answers.Relaxation:
         case answers.FewerPods():
             return replace(found, pod_set=name(found.pod_set))
         case answers.Never():
-            return replace(found, why=named(found.why, told.names))
+            return replace(found, why=named(found.why, told.request, told.names))
         case _:
             return found
 

@@ -84,15 +84,23 @@ def told(
     if unlabelled:
         excluded[UNLABELLED] = unlabelled
     ordered = sorted(excluded.items(), key=lambda reason: (-reason[1], reason[0]))
-    return named(replace(answer, excluded=tuple(ordered)), names)
+    return named(replace(answer, excluded=tuple(ordered)), request, names)
 
 
-def named(answer: NoFit, names: Sequence[str]) -> NoFit:
-    """The answer with pod sets beside the one that found no place as users name them."""
+def named(answer: NoFit, request: SearchRequest, names: Sequence[str]) -> NoFit:
+    """The answer with pod sets beside the one that found no place as users name them.
+
+    To the search the single pod of any two pod sets with one constraint leads the other. Only where
+    the gang says so itself, as a pod set group does, users know it for a leader.
+    """
+    leader, beside = answer.leader, answer.beside
+    leaders = (each.leader for each in request.gang.pod_sets())
+    if leader and all(each is None or each.name != leader for each in leaders):
+        leader, beside = "", (leader, *beside)
     return replace(
         answer,
-        leader=names[int(answer.leader)] if answer.leader else "",
-        beside=tuple(dict.fromkeys(names[int(each)] for each in answer.beside)),
+        leader=names[int(leader)] if leader else "",
+        beside=tuple(dict.fromkeys(names[int(each)] for each in beside)),
     )
 
 
