@@ -40,7 +40,7 @@ class NativeDialect(Dialect):
         return (gangs.WORD,) if self._is_on else ()
 
     def resources(self, keep: Keep) -> tuple[Resource, ...]:
-        return (pod_groups.resource(keep), composites.RESOURCE) if self._is_on else ()
+        return (pod_groups.resource(keep), composites.resource(keep)) if self._is_on else ()
 
     def object_rules(self) -> tuple[ObjectRules, ...]:
         return rules.RULES if self._is_on else ()
@@ -61,7 +61,7 @@ class NativeDialect(Dialect):
             wants = record.level, record.constraint, record.slices, record.is_basic
             return (*wants, record.flaw, record.parent)
         if isinstance(record, CompositeRecord):
-            return (bool(record.level), record.flaw, record.parent)
+            return (trees.has_level(record), record.flaw, record.parent)
         return None
 
     def claim(self, pod: PodRecord, objects: Collection[ObjectRecord] = ()) -> Claim | None:

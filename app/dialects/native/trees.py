@@ -18,7 +18,7 @@ Source: KEP-6012 "Group hierarchy", "GangScheduling Plugin Changes".
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.dialects.flaw import Flaw
 from app.dialects.gang_objects import object_of
@@ -85,10 +85,15 @@ def levels_around(group: PodGroupRecord, objects: Collection[ObjectRecord]) -> b
     """Whether a CompositePodGroup around a PodGroup has a level; a circle ends the search."""
     parents = {group.parent}
     found = composite_in(key_of(group.namespace, group.parent), objects)
-    while found is not None and not found.level and found.parent not in parents:
+    while found is not None and not has_level(found) and found.parent not in parents:
         parents.add(found.parent)
         found = composite_in(key_of(group.namespace, found.parent), objects)
-    return found is not None and bool(found.level)
+    return found is not None and has_level(found)
+
+
+def has_level(record: CompositeRecord) -> bool:
+    """Whether its spec or its annotations name a level."""
+    return bool(record.level) or {record.constraint, record.together} != {ANYWHERE}
 
 
 def flaws_around(group: PodGroupRecord, objects: Collection[ObjectRecord]) -> Iterator[str]:
@@ -178,8 +183,13 @@ def _group(
     )
     lacking = range(record.least - len(members))
     absent = tuple(LeafSpec(f"{record.name}/{number}", 1, needed=1) for number in lacking)
-    constraint = Constraint(required=record.level or None)
-    return GroupSpec(record.name, members + absent, constraint, needed=record.least)
+    own, level = record.constraint, record.level or None
+    if level is None or own.required is None:
+        # In one constraint: what is preferred is looked for in every domain of the level.
+        constraint = replace(own, required=own.required or level)
+        return GroupSpec(record.name, members + absent, constraint, needed=record.least)
+    group = GroupSpec(record.name, members + absent, own, needed=record.least)
+    return GroupSpec(record.name, (group,), Constraint(required=level))
 
 
 def _parts(
@@ -208,10 +218,10 @@ Levels = tuple[tuple[str, Constraint], ...]
 
 
 def levels_named(objects: Iterable[ObjectRecord]) -> Levels:
-    """By the name of a PodGroup: what it requests for all pods of its gang together."""
-    groups = (each for each in objects if isinstance(each, PodGroupRecord))
+    """By the name of a group: what it requests for all pods of its gang together."""
+    groups = (each for each in objects if isinstance(each, PodGroupRecord | CompositeRecord))
     return tuple(
-        (f"PodGroup {each.namespace}/{each.name}", each.together)
+        (f"{_kind_of(each)} {each.key}", each.together)
         for each in groups
         if each.together != ANYWHERE
     )
@@ -303,5 +313,8 @@ def _too_deep(group: Group, depth: int) -> Flaw:
 
 def _told(group: Group, flaw: Flaw) -> str:
     """A flaw of an object's spec, with the name of the object."""
-    kind = KIND if isinstance(group, CompositeRecord) else "PodGroup"
-    return f"{kind} {group.key}: {next(of_spec([flaw]))}"
+    return f"{_kind_of(group)} {group.key}: {next(of_spec([flaw]))}"
+
+
+def _kind_of(group: Group) -> str:
+    return KIND if isinstance(group, CompositeRecord) else "PodGroup"

@@ -9,7 +9,7 @@ import msgspec
 from app.dialects.native.composites import CompositeRecord, decode_composite
 from app.dialects.native.pod_groups import PodGroupRecord
 from app.dialects.spec import GangKey
-from tests.app.dialects.native.objects import BETA, group
+from tests.app.dialects.native.objects import BETA, ON, group
 
 KIND = "CompositePodGroup"
 
@@ -20,7 +20,13 @@ def root(name: str = "all") -> GangKey:
 
 
 def composite_object(
-    name: str = "all", least: int | None = None, *, inside: str = "", key: str = "", **spec: Any
+    name: str = "all",
+    least: int | None = None,
+    *,
+    inside: str = "",
+    key: str = "",
+    annotations: dict[str, str] | None = None,
+    **spec: Any,
 ) -> dict[str, Any]:
     """One that starts `least` groups together; None: the policy `basic`."""
     policy = {"basic": {}} if least is None else {"gang": {"minGroupCount": least}}
@@ -33,7 +39,7 @@ def composite_object(
     return {
         "apiVersion": "scheduling.k8s.io/v1alpha3",
         "kind": KIND,
-        "metadata": {"name": name, "namespace": "default"},
+        "metadata": {"name": name, "namespace": "default", "annotations": annotations or {}},
         "spec": made,
     }
 
@@ -43,7 +49,7 @@ def composite(name: str = "all", least: int | None = None, **more: Any) -> Compo
     made = composite_object(name, least, **more)
     metadata = {**made["metadata"], "uid": f"uid-of-{name}", "resourceVersion": "1"}
     raw = msgspec.json.encode({**made, "metadata": metadata})
-    return decode_composite(raw)
+    return decode_composite(raw, keep=ON.keeps)
 
 
 def inner(name: str, least: int | None, inside: str = "all", **more: Any) -> PodGroupRecord:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.dialects.native.composites import RESOURCE, decode_composite
+from app.dialects.native.composites import decode_composite, resource
 from app.dialects.registry import DIALECTS
 from app.dialects.spec import Claim, GangKey, GangSpec, LeafPods
 from app.dialects.written import AT_WRITE, GangView
@@ -49,7 +49,8 @@ def names(spec: GangSpec) -> dict[str, tuple[int, int | None]]:
 
 
 def test_the_kind_is_read_where_it_is_served_and_missed_where_it_is_not():
-    assert (RESOURCE.path, RESOURCE.is_optional) == (
+    of_kind = resource(ON.keeps)
+    assert (of_kind.path, of_kind.is_optional) == (
         "/apis/scheduling.k8s.io/v1alpha3/compositepodgroups",
         True,
     )
@@ -188,6 +189,78 @@ def test_a_gang_ends_as_a_whole_where_a_part_of_it_does(outer, within, whole):
     assert (spec.lifecycle.ends_together, spec.flaw) == (whole, "")
 
 
+# -- annotations for what it has no field for ------------------------------------------------------
+
+SLICED = {
+    "kueue.x-k8s.io/podset-slice-required-topology": RACK,
+    "kueue.x-k8s.io/podset-slice-size": "2",
+}
+
+
+def test_annotations_of_a_composite_are_for_all_of_it_inside_the_domain_of_its_key():
+    both = composite("all", 2, key=BLOCK, annotations={PREFERRED: RACK})
+    spec = spec_of(both, inner("a", 2), inner("b", 1), a=2, b=1)
+    assert (spec.root.constraint, spec.root.needed) == (Constraint(BLOCK, RACK), 2)
+    assert [each.name for each in spec.root.members] == ["a", "b"]
+    both = composite("all", 2, key=BLOCK, annotations={REQUIRED: RACK})
+    spec = spec_of(both, inner("a", 2), inner("b", 1), a=2, b=1)
+    (inside,) = spec.root.members
+    assert (spec.root.constraint, spec.root.needed) == (Constraint(required=BLOCK), None)
+    assert (inside.constraint, inside.needed) == (Constraint(required=RACK), 2)
+    assert [each.name for each in inside.members] == ["a", "b"]
+    alone = composite("all", 1, annotations={REQUIRED: RACK})
+    whole = spec_of(alone, inner("a", 2), a=2).root
+    assert (whole.constraint, whole.needed) == (Constraint(required=RACK), 1)
+
+
+def test_a_level_of_the_whole_workload_may_be_on_any_composite_of_it():
+    said = {"corral.dev/workload-required-topology": BLOCK}
+    part = composite("part", 1, inside="all", annotations=said)
+    spec = spec_of(composite("all", 1), part, inner("a", 2, "part"), a=2)
+    assert spec.root.constraint == Constraint(required=BLOCK)
+    assert spec.levels_named == (("CompositePodGroup default/part", Constraint(required=BLOCK)),)
+
+
+@pytest.mark.parametrize(
+    "said", [{PREFERRED: RACK}, {"corral.dev/workload-required-topology": RACK}]
+)
+def test_an_annotation_of_a_composite_is_asked_for_by_a_user(said):
+    asked = ON.of(root()).asked_in
+    says = composite("all", 1, annotations=said)
+    assert asked(member("p", "router"), (says, inner("router", 1))) != ""
+    assert ON.sorts(says) != ON.sorts(composite("all", 1))
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        pytest.param(
+            SLICED,
+            "annotations[kueue.x-k8s.io/podset-slice-required-topology]: Forbidden: slices are of"
+            " the pods of a PodGroup: set it on those inside, or on their pods",
+            id="slices",
+        ),
+        pytest.param(
+            {"kueue.x-k8s.io/podset-group-name": "g", REQUIRED: RACK},
+            "annotations[kueue.x-k8s.io/podset-group-name]: Forbidden: a CompositePodGroup has no"
+            " leader that is placed with its workers",
+            id="a_leader",
+        ),
+        pytest.param(
+            {PREFERRED: "/"},
+            "annotations[kueue.x-k8s.io/podset-preferred-topology]: Invalid value:"
+            ' "/": must be the key of a node label, such as topology.kubernetes.io/rack',
+            id="no_level",
+        ),
+    ],
+)
+def test_an_annotation_that_a_composite_cannot_keep_is_told_to_the_pods_inside(said, told):
+    flawed = composite("all", 1, key=BLOCK, annotations=said)
+    assert flawed.flaw == f"CompositePodGroup default/all: metadata.{told}"
+    assert claim_of("a", flawed, inner("a", 1)).flaw == flawed.flaw
+    assert (flawed.level, flawed.constraint) == ("", Constraint())
+
+
 # -- what makes no gang ----------------------------------------------------------------------------
 
 
@@ -320,13 +393,13 @@ def test_what_the_api_server_would_not_send_is_an_error_that_names_the_object(sp
     made = composite_object()
     raw = msgspec.json.encode({**made, "spec": {**made["spec"], **spec}})
     with pytest.raises(DecodeError, match=r"^CompositePodGroup default/all: "):
-        decode_composite(raw)
+        decode_composite(raw, keep=ON.keeps)
 
 
 @pytest.mark.parametrize("raw", [b"", b"7", b"[" * 100_000, b'{"metadata":7}', b'{"spec":"x"}'])
 def test_what_is_none_is_an_error(raw):
     with pytest.raises(DecodeError):
-        decode_composite(raw)
+        decode_composite(raw, keep=ON.keeps)
 
 
 def test_a_name_that_no_object_has_is_cut():

@@ -64,6 +64,18 @@ WRONG = "schedulingPolicy.gang.minCount: Invalid value: 0: must be greater than 
             " equal to 1",
             id="CompositePodGroup",
         ),
+        pytest.param(
+            composite_object("all", 1, annotations={PREFERRED: "/"}),
+            "metadata.annotations[kueue.x-k8s.io/podset-preferred-topology]: Invalid value:"
+            ' "/": must be the key of a node label, such as topology.kubernetes.io/rack',
+            id="annotation_of_a_CompositePodGroup",
+        ),
+        pytest.param(
+            composite_object("all", 1, annotations={"kueue.x-k8s.io/podset-slice-size": "2"}),
+            "metadata.annotations[kueue.x-k8s.io/podset-slice-size]: Forbidden: slices are of the"
+            " pods of a PodGroup: set it on those inside, or on their pods",
+            id="slices_of_a_CompositePodGroup",
+        ),
     ],
 )
 def test_what_pods_would_wait_for_is_refused_if_a_user_writes_it(made, error):

@@ -14,10 +14,11 @@ from tests.app.dialects.native.composites import KIND, composite, inner, root
 from tests.app.dialects.native.objects import KIND as POD_GROUP
 from tests.app.dialects.native.objects import member, members
 from tests.app.state.stories import go, sentence
-from tests.app.state.world import LISTED, World, racks
-from tests.records import BLOCK, RACK, node
+from tests.app.state.world import LISTED, World
+from tests.records import BLOCK, PREFERRED, RACK, REQUIRED, node, pod
 
 ON = {"native_pod_groups": "on", "kinds": (*LISTED, POD_GROUP, KIND)}
+TWO_PLAIN = (inner("a", 2), inner("b", 2))
 TWO = (composite("all", 2, key=BLOCK), inner("a", 2, key=RACK), inner("b", 2, key=RACK))
 
 
@@ -39,6 +40,11 @@ def world_of(*objects, pods=(), **settings):
     return world
 
 
+def occupied(*nodes):
+    """A pod on each of these nodes."""
+    return tuple(pod(f"f{each}", on=f"n{each}", phase="Running") for each in nodes)
+
+
 def gone(world):
     """All pods go as far as they may: what starts, by name."""
     found = {}
@@ -49,6 +55,11 @@ def gone(world):
 
 def blocks(on):
     return {name[1] for name in on.values()}
+
+
+def racks(on):
+    """Named by the block and the rack: b0/r01/n010."""
+    return {name[:3] for name in on.values()}
 
 
 def told(world, name="a-0"):
@@ -106,6 +117,62 @@ def test_what_groups_do_not_need_takes_nothing_of_what_others_do():
     on = gone(world)
     assert sorted(name[0] for name in on) == ["a", "b", "b", "b"]
     assert len(blocks(on)) == 1
+
+
+# -- annotations for what composites lack ----------------------------------------------------------
+
+
+def test_a_level_that_a_composite_prefers_is_kept_where_it_has_room_and_widened_where_not():
+    prefers = composite("all", 2, key=BLOCK, annotations={PREFERRED: RACK})
+    for made in (composite("all", 2, key=BLOCK), prefers):
+        world = world_of(made, inner("a", 1), inner("b", 1), pods=occupied("000", "100", "110"))
+        world.put(member("a-0", "a"), member("b-0", "b"))
+        # Without it the fuller block is better, where either rack has one node left.
+        assert len(racks(gone(world))) == (1 if made is prefers else 2)
+    world = world_of(prefers, *TWO_PLAIN)
+    world.put(*members(2, "a"), *members(2, "b"))
+    on = gone(world)
+    assert (len(on), len(blocks(on)), len(racks(on))) == (4, 1, 2)
+
+
+def test_a_level_that_a_composite_requires_in_an_annotation_holds_for_all_of_it():
+    for said in (REQUIRED, "corral.dev/workload-required-topology"):
+        made = composite("all", 2, key=BLOCK, annotations={said: RACK})
+        world = world_of(made, *TWO_PLAIN)
+        world.put(*members(2, "a"), *members(2, "b"))
+        assert gone(world) == {}
+        assert told(world).startswith("gang default/all cannot be placed: ")
+        world = world_of(made, inner("a", 1), inner("b", 1), pods=occupied("000", "100", "110"))
+        world.put(member("a-0", "a"), member("b-0", "b"))
+        assert racks(gone(world)) == {"n01"}
+
+
+def test_a_level_that_a_composite_prefers_though_it_is_wider_than_its_key_is_refused():
+    world = world_of(composite("all", 2, key=RACK, annotations={PREFERRED: BLOCK}), *TWO_PLAIN)
+    world.put(*members(2, "a"), *members(2, "b"))
+    assert gone(world) == {}
+    assert told(world).startswith("gang default/all is invalid: ")
+    assert RACK in told(world)
+    assert BLOCK in told(world)
+
+
+def test_composites_of_a_gang_that_name_other_levels_for_all_of_it_contradict_each_other():
+    said = "corral.dev/workload-required-topology"
+    outer = composite("all", 1, annotations={said: BLOCK})
+    part = composite("part", 1, inside="all", annotations={said: RACK})
+    world = world_of(outer, part, inner("a", 1, "part"))
+    world.put(member("a-0", "a"))
+    assert gone(world) == {}
+    assert told(world).startswith("gang default/all is invalid: CompositePodGroup default/part:")
+
+
+def test_an_annotation_on_a_composite_that_comes_later_moves_nothing_that_runs():
+    world = world_of(composite("all", 2), *TWO_PLAIN)
+    world.put(*members(2, "a"), *members(2, "b"))
+    assert len(gone(world)) == 4
+    world.put(composite("all", 2, annotations={REQUIRED: RACK}))
+    assert gone(world) == {}
+    assert world.told(Evict) == []
 
 
 # -- objects that come late ------------------------------------------------------------------------
