@@ -45,6 +45,8 @@ class _Clique:
     """With those of all that it is a part of."""
     where: str
     said: Object
+    scaled: tuple[str, int] | None = None
+    """The scaling group that it is in and the replica of that; None: in none."""
 
     @property
     def pods(self) -> int:
@@ -74,8 +76,9 @@ class _Scaled:
 
     def replica(self, of: str, at: int) -> list[_Clique]:
         """The cliques of one replica."""
+        name = f"{of}-{self.name}"
         return [
-            _Clique(f"{of}-{self.name}-{at}-{text(said, 'name', where)}", where, said)
+            _Clique(f"{name}-{at}-{text(said, 'name', where)}", where, said, (name, at))
             for where, said in self.cliques
         ]
 
@@ -193,6 +196,9 @@ def _pods(
             keys.REPLICA: str(replica),
             **({keys.BASE_POD_GANG: base} if base else {}),
         }
+        if clique.scaled is not None:
+            labels[keys.SCALING_GROUP] = clique.scaled[0]
+            labels[keys.SCALING_GROUP_REPLICA] = str(clique.scaled[1])
         annotations = texts(clique.said, "annotations", clique.where)
         owner = made(of, _CLIQUE, clique.name, {})
         template = {"spec": mapping(clique.said, "spec.podSpec", clique.where)}

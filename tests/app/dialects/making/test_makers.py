@@ -166,6 +166,28 @@ def scaled(*groups: dict[str, Any]) -> dict[str, Any]:
     return {"replicas": 1, "template": template}
 
 
+def test_pods_of_a_scaling_group_are_labelled_with_it_and_with_the_replica() -> None:
+    """Affinity to other pods may select them."""
+    clique = {"name": "w", "spec": {"replicas": 1, "podSpec": {"containers": [{"name": "m"}]}}}
+    spec = scaled({"name": "g", "replicas": 2, "cliqueNames": ["w"]})
+    spec["template"]["cliques"] = [clique, {**clique, "name": "router"}]
+    of = {"apiVersion": POD_CLIQUE_SET[0], "kind": POD_CLIQUE_SET[1], "metadata": {"name": "x"}}
+    made = (each.content for each in MAKERS["grove.io", "PodCliqueSet"]({**of, "spec": spec}))
+    labels = {
+        each["metadata"]["name"]: [
+            each["metadata"]["labels"].get(f"grove.io/podcliquescalinggroup{part}")
+            for part in ("", "-replica-index")
+        ]
+        for each in made
+        if each["kind"] == "Pod"
+    }
+    assert labels == {
+        "x-0-g-0-w-0": ["x-0-g", "0"],
+        "x-0-g-1-w-0": ["x-0-g", "1"],
+        "x-0-router-0": [None, None],
+    }
+
+
 @pytest.mark.parametrize(
     ("kind", "spec"),
     [
