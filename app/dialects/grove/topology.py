@@ -11,6 +11,7 @@ clustertopologybinding.go; GREP-244 "Cluster Admin API".
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 
@@ -91,12 +92,18 @@ def decode_topology(raw: Json, *, kind: str) -> ClusterTopologyRecord:
 def specs_of(record: ObjectRecord) -> Iterator[TopologySpec]:
     """The topology that an object declares, if it is one."""
     if isinstance(record, ClusterTopologyRecord):
+        names = Counter(name for name, _ in record.domains)
+        keys = Counter(key for _, key in record.domains)
         yield TopologySpec(
             topology_name(record.name),
             record.levels,
-            # A name that is the key of a level means that level.
+            # A name that is the key of a level means that level. One that is there twice means
+            # none, nor does any of a key that is.
             aliases=tuple(
-                each for each in record.domains if all(each) and each[0] not in record.levels
+                (name, key)
+                for name, key in record.domains
+                if name and key and name not in record.levels
+                if names[name] == keys[key] == 1
             ),
             replaces_settings=False,
         )

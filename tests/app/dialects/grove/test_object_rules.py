@@ -123,6 +123,22 @@ def test_a_key_means_its_own_level_though_another_one_is_called_so():
     assert (spec.levels, spec.aliases) == (("example.com/dc", "zone"), (("rack", "zone"),))
 
 
+@pytest.mark.parametrize(
+    "levels",
+    [
+        pytest.param((("zone", "a"), ("rack", "b"), ("rack", "c")), id="its_domain"),
+        pytest.param((("zone", "a"), ("rack", "b"), ("block", "b")), id="its_key"),
+    ],
+)
+def test_validation_levels_are_unique_and_one_that_is_there_twice_is_none(levels):
+    said = [{"domain": domain, "key": key} for domain, key in levels]
+    made_of = {"metadata": {"name": "grove-topology", "uid": "u"}, "spec": {"levels": said}}
+    (spec,) = specs_of(decode_topology(msgspec.json.encode(made_of), kind="ClusterTopology"))
+    assert errors(made(within("zone")), topologies=known(spec)) == []
+    (told,) = errors(made(within("rack")), topologies=known(spec))
+    assert told.endswith('Unsupported value: "rack": supported values: "zone"')
+
+
 def test_validation_rule_1_a_topology_that_is_not_there_has_no_domain():
     told = 'Invalid value: "{}": there is no ClusterTopology of this name'
     assert errors(made(within("rack")), topologies=known()) == [
