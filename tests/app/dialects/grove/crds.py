@@ -106,3 +106,13 @@ POD_GANG = _crd("scheduler.grove.io", "PodGang", "podgangs", _POD_GANG, _STATUS,
 CLUSTER_TOPOLOGY = _crd(
     "grove.io", "ClusterTopology", "clustertopologies", _LEVELS, None, "Cluster"
 )
+_AS_IT_COMES: Json = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+CLUSTER_TOPOLOGY_BINDING = _crd(
+    *("grove.io", "ClusterTopologyBinding", "clustertopologybindings"),
+    {**_LEVELS, "x-kubernetes-preserve-unknown-fields": True},
+    _AS_IT_COMES,
+    "Cluster",
+)
+POD_CLIQUE_SET = _crd(
+    "grove.io", "PodCliqueSet", "podcliquesets", _AS_IT_COMES, _AS_IT_COMES, "Namespaced"
+)
