@@ -314,6 +314,15 @@ def test_topology_configuration_drift_a_change_of_something_else_is_let_by():
     assert errors(changed, BEFORE, topologies=known()) == []
 
 
+def test_topology_configuration_drift_new_ones_with_a_level_that_is_gone_are_rejected():
+    deployed = made(within("rack"))
+    assert errors(deployed) == []
+    gone = known(topology(domains=("zone", "host")))
+    (told,) = errors(deployed, topologies=gone)
+    assert told.endswith('Unsupported value: "rack": supported values: "zone", "host"')
+    assert errors(deployed, deployed, topologies=gone) == []
+
+
 def test_more_parts_than_are_read_are_refused():
     many = made(None, {f"c{each}": None for each in range(MOST_PARTS + 1)})
     told = f"Too many: {MOST_PARTS + 1}: must have at most {MOST_PARTS} items"

@@ -1,9 +1,19 @@
 """What GREP-244 says of scheduling, sentence by sentence; each test begins with its section.
 
-The rules for PodCliqueSets are in tests/app/dialects/grove/test_object_rules.py. These sections
-bind Grove's operator alone, and Corral reads what comes of them: the Validation of its
-configuration, Operator Startup Behavior, Topology Configuration Updates, Monitoring, and how it
-fills PodGangs. tests/controlplane/test_grove_operator.py has the real operator.
+Its rules for PodCliqueSets are in tests/app/dialects/grove/test_object_rules.py ("Validation",
+"Supported Topology domains", "Workload Portability"), its examples and the PodGangs of these in
+tests/app/dialects/grove/test_grep_244_examples.py. These bind Grove's operator or those who run it,
+and Corral reads what comes of them:
+
+    Operational Complexity           what an administrator must understand, label and configure
+    Cluster Admin API, Validation    of OperatorConfiguration, and that the operator exits
+    Operator Startup behavior        makes, changes and deletes ClusterTopologies and KAI's ones
+    Topology Configuration Updates   an authorizer refuses changes of others to a ClusterTopology
+    ClusterTopology custom resource  that its levels do not change, are seven, of these names
+    Monitoring                       the condition TopologyLevelsUnavailable on PodCliqueSets
+    Test Plan, Alternatives          of the operator's own source
+
+tests/controlplane/test_grove_operator.py has the real operator.
 Source: GREP-244, "Topology Aware Scheduling".
 """
 
@@ -17,6 +27,7 @@ from app.state.effects import Evict
 from tests.app.dialects.grove.objects import gang, pod_group, together, within
 from tests.app.state.histories.test_grove import (
     FULLER,
+    NET,
     base_in_block_1,
     blocks,
     fill,
@@ -31,6 +42,7 @@ from tests.app.state.histories.test_grove import (
 from tests.app.state.stories import finish, sentence
 from tests.app.state.world import four_racks
 from tests.records import BLOCK, RACK, node
+from tests.records import pod as pod_of_others
 
 HOST, NUMA = "kubernetes.io/hostname", "example.com/numa"
 # The racks of the world are what is called blocks here, and its blocks the zones, as in the example
@@ -126,6 +138,30 @@ def test_pod_rescheduling_a_pod_comes_back_into_its_rack_once_there_is_room():
     assert on(world)["worker-7"] == free[0]
 
 
+def lost_with_its_node(world, pod):
+    world.delete(world.engine.books.nodes[pod.node], pod)
+
+
+def preempted(world, pod):
+    world.delete(pod)
+    world.put(pod_of_others("urgent", gpus=1, on=pod.node, phase="Running", priority=100))
+
+
+def deleted(world, pod):
+    world.delete(pod)
+
+
+@pytest.mark.parametrize("ends", [lost_with_its_node, preempted, deleted])
+def test_pod_rescheduling_whatever_ended_a_pod_the_next_one_is_in_its_rack(ends):
+    """GREP-244 names these three, and promises nothing of them."""
+    world = world_of(three(within(RACK)))
+    (rack,) = racks(started(world, *its_pods()))
+    ends(world, world.pods["uid-worker-1"])
+    started(world, *members(1, "worker", first=7))
+    assert len(on(world, "worker-7")) == 1
+    assert racks(on(world, "worker-7")) == {rack}
+
+
 # -- Topology Configuration Drift ------------------------------------------------------------------
 
 
@@ -143,22 +179,73 @@ def test_topology_configuration_drift_a_constraint_that_is_removed_holds_no_long
     assert world.told(Evict) == []
 
 
+def test_topology_configuration_drift_levels_that_change_move_nothing_that_runs():
+    world = world_of(three(within(RACK)))
+    before = started(world, *its_pods())
+    world.put(topology(("block", BLOCK)))
+    started(world, *members(1, "worker", first=7))
+    assert on(world) == before
+    assert world.told(Evict) == []
+    assert f"has no level {RACK}" in sentence(world, "uid-worker-7")
+
+
+# -- Topology Aware Cluster Autoscaling ------------------------------------------------------------
+
+
+def test_topology_aware_cluster_autoscaling_a_gang_no_domain_has_room_for_starts_with_new_nodes():
+    """Until then it waits, for ever if need be, and no pod of it starts."""
+    world = world_of(gang("g", pod_group("worker", 5), on=within(RACK)))
+    assert started(world, *members(5, "worker")) == {}
+    world.tick(100_000.0)
+    assert on(world) == {}
+    assert "4 of 5 pods fit" in sentence(world, "uid-worker-0")
+    world.put(node("b9/r9/n9x", gpus=4))
+    finish(world)
+    assert on(world) == {}  # not beside those of another rack
+    world.put(node("b0/r0/n0x", gpus=1))
+    finish(world)
+    assert racks(on(world)) == {"n0"}
+
+
+# -- Operator Startup behavior ---------------------------------------------------------------------
+
+
+def test_operator_startup_a_cluster_topology_that_is_deleted_leaves_who_runs_and_holds_the_others():
+    """As the operator does once TAS is disabled."""
+    world = world_of(three(within(RACK)), three(within(RACK), "h"))
+    before = started(world, *its_pods())
+    world.delete(NET)
+    late = [msgspec.structs.replace(one, uid=f"h-{one.uid}") for one in its_pods("h")]
+    started(world, *late)
+    assert on(world) == before
+    assert world.told(Evict) == []
+    assert "Topology grove.io/grove-topology does not exist" in sentence(world, late[0].uid)
+
+
 # -- ClusterTopology custom resource ---------------------------------------------------------------
 
 
+UNUSED = "Topology grove.io/grove-topology does not exist"
+
+
 @pytest.mark.parametrize(
-    "levels",
+    ("levels", "told"),
     [
-        pytest.param((), id="at_least_one_level"),
-        pytest.param((("block", RACK), ("rack", RACK)), id="keys_must_be_unique"),
-        pytest.param((("block", ""), ("rack", RACK)), id="a_key_has_a_character_at_least"),
+        pytest.param((), UNUSED, id="at_least_one_level"),
+        pytest.param((("block", RACK), ("rack", RACK)), UNUSED, id="keys_must_be_unique"),
+        pytest.param((("block", ""), ("rack", RACK)), UNUSED, id="a_key_has_a_character_at_least"),
+        pytest.param(
+            (("block", "a b"), ("rack", RACK)),
+            "without a label of every level 16",
+            id="a_key_must_be_that_of_a_label",
+        ),
     ],
 )
-def test_cluster_topology_one_that_its_schema_forbids_packs_nothing(levels):
+def test_cluster_topology_one_that_its_schema_forbids_packs_nothing(levels, told):
     """Where its schema is not enforced; a topology of seven levels, the most, is one."""
     world = world_of(three(within(RACK)), topologies=[topology(*levels)])
     assert started(world, *its_pods()) == {}
-    assert "Topology grove.io/grove-topology does not exist" in sentence(world, "uid-router-0")
+    assert told in sentence(world, "uid-router-0")
 
 
 def test_cluster_topology_the_order_of_its_levels_is_the_hierarchy():
