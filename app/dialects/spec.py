@@ -326,6 +326,8 @@ class GangSpec:
     """Why its objects make no gang together, for messages; it does not start."""
     awaits: str = ""
     """Which objects have to come before all pods that it needs can be there, for messages."""
+    says_by_leaf: bool = False
+    """Its objects say of parts of it whether these have started."""
     most_roles: int | None = None
     """How many kinds of pods it may have where the pods alone tell them apart; None: any number."""
 
@@ -361,7 +363,7 @@ class GangSpec:
     @property
     def counts_by_leaf(self) -> bool:
         """Whether it matters which leaves the pods with nodes are of, and not only how many."""
-        return self.lifecycle.repairs_together or self.is_elastic
+        return self.lifecycle.repairs_together or self.says_by_leaf or self.is_elastic
 
     @property
     def has_tiers(self) -> bool:

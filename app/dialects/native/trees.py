@@ -135,6 +135,7 @@ def spec_of(
         ),
         flaw=next(_flaws(root, inside, objects), ""),
         levels_named=named,
+        says_by_leaf=True,
         awaits=_awaited(root, inside, MOST_DEPTH),
     )
 

@@ -309,6 +309,15 @@ def test_every_object_says_whether_it_has_started():
     assert len(world.told(WriteStatus)) == before
 
 
+def test_a_group_that_has_started_says_so_though_the_gang_that_needs_all_lacks_another():
+    """As after a binding that failed."""
+    runs = [member(f"a-{at}", "a", on=f"n00{at}", phase="Running") for at in (0, 1)]
+    world = world_of(*TWO, pods=(*runs, *members(2, "b")))
+    world.put(*(pod(f"other-{at}", on=at, phase="Running") for at in ("n010", "n011")))
+    gone(world)
+    assert conditions(world) == {"all": "False", "a": "True", "b": "False"}
+
+
 def test_each_status_is_sent_again_that_does_not_show():
     world = world_of(*TWO)
     world.put(*members(2, "a"))
