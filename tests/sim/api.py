@@ -36,6 +36,8 @@ POD_GANG, CLUSTER_TOPOLOGY = "PodGang", "ClusterTopology"
 GROVE: tuple[Kind, ...] = (CLUSTER_TOPOLOGY, POD_GANG)
 NATIVE_GROUP = "PodGroup.scheduling.k8s.io"
 NATIVE: tuple[Kind, ...] = (NATIVE_GROUP,)
+COMPOSITE = "CompositePodGroup"
+WITH_COMPOSITES: tuple[Kind, ...] = (*NATIVE, COMPOSITE)
 KAI_GROUP, KAI_TOPOLOGY = "PodGroup.scheduling.run.ai", "Topology.kai.scheduler"
 KAI: tuple[Kind, ...] = (KAI_TOPOLOGY, KAI_GROUP)
 OF_ALL: tuple[Kind, ...] = (
@@ -44,7 +46,7 @@ OF_ALL: tuple[Kind, ...] = (
     CLUSTER_TOPOLOGY,
     KAI_TOPOLOGY,
 )  # those without a namespace
-_ALL: tuple[Kind, ...] = (*WITH_BUDGETS, *VOLCANO, *GROVE, *NATIVE, *KAI)
+_ALL: tuple[Kind, ...] = (*WITH_BUDGETS, *VOLCANO, *GROVE, *WITH_COMPOSITES, *KAI)
 
 
 class Refused(Exception):

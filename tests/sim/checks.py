@@ -61,6 +61,7 @@ from tests.sim.told import (
     members_of,
     named,
     note_losses,
+    outermost_told,
     places_held,
     pods_of,
     role_in,
@@ -205,12 +206,13 @@ class Checks:
         claim = claim_of(pod)
         if claim is None:
             return
-        members = members_of(life, claim.gang)
-        if has_started(life, members) or claim.gang in life.engine.gangs.unreviewed:
+        key = outermost_told(life, claim.gang, pod)
+        members = members_of(life, key)
+        if has_started(life, members) or key in life.engine.gangs.unreviewed:
             return  # the next tick, or the barrier at /bind, knows better
-        needed = start_of(life, claim.gang, members)
+        needed = start_of(life, key, members)
         ready = [each for each in members if is_waiting(each)]
-        gang = life.engine.gangs.by_key[claim.gang]
+        gang = life.engine.gangs.by_key[key]
         # One that is born waits at /bind for the others, whose places are held, and so do pods that
         # the watch has not shown.
         unseen = sum(uid in life.engine.unseen for uid in gang.members)

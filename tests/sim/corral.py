@@ -61,6 +61,7 @@ from tests.sim.faults import Hits
 from tests.sim.isolation import Admission, EvaluationFailed, Subject, make_fail
 from tests.sim.life import Held, Life
 from tests.sim.observer import Observer, PreemptCall
+from tests.sim.told import outermost_told
 from tests.sim.watch import Stream
 from tests.sim.writes import PatchStatus, Writes
 
@@ -333,12 +334,13 @@ class Corral:
             return None
         claim = DIALECTS.claim(pod)
         assert claim is not None, "it is asked about members"
-        subject = Admission(claim.gang)
+        gang = outermost_told(self.life, claim.gang, pod)
+        subject = Admission(gang)
         self._observer.takes(self, subject)
         answer, effects = self.taking.admit(pod, pod.namespace, self.now)
         self._observer.taken(self, subject, effects)
-        self._history.say(f"{self.name}: admits a pod of {claim.gang}: {answer}")
-        self._observer.admitted(self, claim.gang, answer)
+        self._history.say(f"{self.name}: admits a pod of {gang}: {answer}")
+        self._observer.admitted(self, gang, answer)
         self._feed(effects, "admit")
         if self.life is None:  # the answer is lost with it
             raise Unavailable

@@ -11,8 +11,10 @@ from collections import Counter
 FLOOR = 50  # hits of each fault per 500 seeds
 # Of those for which several things have to meet: a gang born in place, which one seed in five has,
 # and then two more mishaps; an eviction, and a budget that closes after it was planned, a call that
-# fails or a crash at that stage.
+# fails or a crash at that stage; a CompositePodGroup, which one seed in twelve has, that starts
+# with fewer groups than it has.
 FLOOR_OF = {
+    "W composite of some": 8,
     "F21 budget": 25,
     "F21 dropped": 20,
     "F21 crash checking": 25,
@@ -87,6 +89,8 @@ FAULTS: dict[str, str] = {
     "F13 ClusterTopology changed": "a ClusterTopology goes, or has other levels, for a while",
     "F13 native deleted": "a native PodGroup is deleted and made again, maybe another one",
     "F13 native changed": "minCount of a native PodGroup changes",
+    "F13 composite deleted": "a CompositePodGroup or a PodGroup in one is deleted and made again",
+    "F13 composite changed": "what a CompositePodGroup or a PodGroup in one takes changes",
     "F13 kai deleted": "a PodGroup of KAI's is deleted and made again, maybe another one",
     "F13 kai changed": "minMember of a PodGroup of KAI's changes",
     "F18 report dropped": "an event is not written, and may be true still",
@@ -164,6 +168,11 @@ WORKLOADS: dict[str, str] = {
     "W PodGroup after pods": "a native PodGroup comes after pods of it",
     "W basic": "a native PodGroup of which any pod may start",
     "W native in one domain": "the gang of a native PodGroup starts in one domain",
+    "W composite": "pods of PodGroups inside a CompositePodGroup",
+    "W composite after groups": "a CompositePodGroup comes after a PodGroup that is inside it",
+    "W composite in one domain": "the gang of a CompositePodGroup starts in one domain",
+    "W composite of some": "such a gang starts with fewer groups than it has",
+    "W composite at rest": "the condition of a CompositePodGroup is judged when all is quiet",
     "W kaigroup": "pods of a PodGroup of KAI's",
     "W kai in one domain": "the gang of a PodGroup of KAI's starts in one domain",
     "W native at rest": "the condition of a native PodGroup is judged when all is quiet",
@@ -190,9 +199,17 @@ WORKLOADS: dict[str, str] = {
     "W spare held": "a place beside those of the members is held",
 }
 COUNTED = {**FAULTS, **WORKLOADS}
-# Worlds where others are evicted for gangs have no workloads of Volcano's (`world.CONTESTED`).
-WITHOUT_VOLCANO = frozenset(
+# Worlds where others are evicted for gangs have no workloads of Volcano's, and no composites
+# (`world.CONTESTED`).
+NOT_CONTESTED = frozenset(
     {
+        "F13 composite deleted",
+        "F13 composite changed",
+        "W composite",
+        "W composite after groups",
+        "W composite in one domain",
+        "W composite of some",
+        "W composite at rest",
         "F13 HyperNode deleted",
         "F13 HyperNode changed",
         "F13 PodGroup deleted",

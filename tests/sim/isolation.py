@@ -168,6 +168,7 @@ class Isolation:
     ) -> None:
         if isinstance(record, ObjectRecord):
             own: tuple[GangKey | None, ...] = tuple(DIALECTS.keys_of(record))
+            own += (DIALECTS.inside(record),)
         else:
             own = (self._key, life.engine.gangs.key_of.get(record.uid))
         for key, before, now in self._changed(life, own):

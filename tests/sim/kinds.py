@@ -13,8 +13,10 @@ vcpods        plain pods, whose PodGroup Volcano's controller makes and then nam
 podcliqueset  pods of one or several PodGangs of Grove's, behind its gate
 nativegroup   pods of a PodGroup of scheduling.k8s.io
 kaigroup      pods of a PodGroup of KAI's
+composite     pods of PodGroups that are inside a CompositePodGroup
 
-The last six are drawn in `drawn.py` of `volcano`, `grove` and `native`, in seeds that have them.
+The last seven are drawn in `drawn.py` of `volcano`, `grove`, `native` and `composite`, in seeds
+that have them.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from app.dialects.kueue.pod_groups import FAST, SPARES
 from app.kube.core.objects import Shape, Toleration
 from tests.records import BLOCK, PREFERRED, RACK, REQUIRED, SLICE_LAYERS, SLICE_LEVEL, SLICE_SIZE
 from tests.records import UNCONSTRAINED as ANYWHERE
+from tests.sim.composite.tree import Tree
 from tests.sim.grove.pod_clique_set import PodCliqueSet
 from tests.sim.native.pod_group import Policy
 from tests.sim.volcano.pod_group import PodGroup
@@ -85,6 +88,7 @@ class Workload:
     pod_group: PodGroup | None = field(default=None, kw_only=True)  # of Volcano's workloads
     pod_clique_set: PodCliqueSet | None = field(default=None, kw_only=True)  # of Grove's
     native: Policy | None = field(default=None, kw_only=True)  # of the PodGroup, if it has one
+    composite: Tree | None = field(default=None, kw_only=True)  # of its CompositePodGroup
     failures_left: int | None = None  # pods that may fail before a Job does
     preempts: bool = True  # others may go for its pods
     lacks_volume: str = ""  # "first" or "all" of its pods: kube-scheduler has no node for them

@@ -87,7 +87,7 @@ class Life:
     """What engines that start anew beside this one have read of pods; never by this one."""
     members: dict[GangKey, list[PodRecord]] = field(default_factory=dict)
     """Of each gang, as told when the mirrors of pods and PodGangs had changed so many times."""
-    members_at: tuple[int, int] = (-1, -1)
+    members_at: tuple[int, ...] = ()
     taken: dict[str, Totals] = field(default_factory=dict)
     """By node: what its pods requested when the mirror of pods had changed so many times."""
     taken_at: int = -1

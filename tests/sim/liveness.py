@@ -24,7 +24,7 @@ from app.state.gang.gang import Phase
 from app.state.gang.members.membership import member_of
 from app.state.gang.parts import Placeholder
 from tests.sim.absent import AbsentPlaces
-from tests.sim.api import POD_GANG, ApiServer, Refused
+from tests.sim.api import NATIVE_GROUP, POD_GANG, ApiServer, Refused
 from tests.sim.clock import Clock
 from tests.sim.corral import Corral
 from tests.sim.dialects import DIALECTS
@@ -35,7 +35,16 @@ from tests.sim.owners import declared_by
 from tests.sim.preemption import Nominated
 from tests.sim.queue import MOST_BACKOFF
 from tests.sim.shadow import shadow
-from tests.sim.told import OWNERS, claim_of, gang_of, is_known, is_live, life_of, named_by
+from tests.sim.told import (
+    OWNERS,
+    claim_of,
+    gang_of,
+    is_known,
+    is_live,
+    life_of,
+    named_by,
+    outermost,
+)
 from tests.sim.violation import Violation, require
 
 _NAMED = Claim(GangKey("default", "", "grove"))  # of a pod that a PodGang names: it says no more
@@ -354,6 +363,7 @@ def gangs(api: ApiServer) -> dict[GangKey, list[PodRecord]]:
     for pod in api.list("Pod"):
         key = gang_of(pod, named) if pod.scheduler == SCHEDULER else None
         if key is not None:
+            key = outermost(key, pod, api.objects[NATIVE_GROUP])
             found.setdefault(key, []).append(pod)
     return found
 

@@ -622,6 +622,29 @@ PLANTED = (
         "pods beyond the minCount of a native PodGroup never start",
     ),
     Planted(
+        "app.dialects.native.trees._group",
+        Change(
+            "expression",
+            "replace(own, required=own.required or level)",
+            becomes="own",
+        ),
+        "the pods of a CompositePodGroup are in several domains of its key",
+    ),
+    Planted(
+        "app.dialects.native.trees._group",
+        Change(
+            "expression",
+            "GroupSpec(record.name, members + absent, constraint, needed=record.least)",
+            becomes="GroupSpec(record.name, members + absent, constraint, needed=1)",
+        ),
+        "a CompositePodGroup starts with fewer groups than its minGroupCount",
+    ),
+    Planted(
+        "app.dialects.native.status._started",
+        Change("condition", "view.settled is None", becomes="True"),
+        "a PodGroup does not say that it has started before all of its gang has",
+    ),
+    Planted(
         "app.dialects.kai.gangs.spec_of",
         Change("expression", "group.constraint", becomes="ANYWHERE"),
         "the pods of a PodGroup of KAI's are in several domains of its level",

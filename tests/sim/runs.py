@@ -14,7 +14,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from tests.sim.faults import COUNTED, FLOOR, FLOOR_OF, WITHOUT_VOLCANO
+from tests.sim.faults import COUNTED, FLOOR, FLOOR_OF, NOT_CONTESTED
 from tests.sim.journal import record
 from tests.sim.world import Outcome, World
 
@@ -64,7 +64,7 @@ def play(first: int, seeds: int, *, jobs: int, stops: bool, preempting: bool = F
             show(outcome, in_full=len(bad) <= MOST_SHOWN)
             if stops:
                 break
-    missed = show_hits(hits, played, WITHOUT_VOLCANO if preempting else frozenset())
+    missed = show_hits(hits, played, NOT_CONTESTED if preempting else frozenset())
     print(
         f"{played} seeds, {steps} steps, {virtual / 3600:.1f} virtual hours"
         f" in {time.monotonic() - began:.0f} s; {len(bad)} violations;"

@@ -18,7 +18,7 @@ from app.state.effects import Delete, Effect, Evict, TryEviction
 from app.state.gang.gang import Gang
 from app.state.gang.lost_nodes import lacks_lost_pods
 from tests.records import BLOCK, RACK
-from tests.sim.api import CLUSTER_TOPOLOGY, POD_GANG
+from tests.sim.api import CLUSTER_TOPOLOGY, NATIVE_GROUP, POD_GANG
 from tests.sim.dialects import DIALECTS
 from tests.sim.life import Life
 from tests.sim.node_filters import Totals, counts, totals_by_node
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tests.sim.corral import Corral
 
 Role = tuple[object, ...]
+NAMING: tuple[Kind, ...] = (POD_GANG, NATIVE_GROUP)  # beside a pod, which gang it is of
 OWNERS: tuple[Kind, ...] = ("Job", "StatefulSet")
 MOST_RECORDS = 20_000  # remembered, of which no field ever changes
 _claims: dict[int, tuple[PodRecord, Claim | None]] = {}
@@ -61,8 +62,8 @@ def taken_by_pods(life: Life) -> dict[str, Totals]:
 
 def members_of(life: Life, key: GangKey) -> list[PodRecord]:
     """The gang's pods that are there, ended ones too."""
-    pod_gangs = life.streams.get(POD_GANG)
-    changed = (life.streams["Pod"].changed, 0 if pod_gangs is None else pod_gangs.changed)
+    streams = (life.streams.get(kind) for kind in ("Pod", *NAMING))
+    changed = tuple(0 if each is None else each.changed for each in streams)
     if life.members_at != changed:
         life.members, life.members_at = _by_gang(life), changed
     return list(life.members.get(key, ()))
@@ -70,15 +71,25 @@ def members_of(life: Life, key: GangKey) -> list[PodRecord]:
 
 def _by_gang(life: Life) -> dict[GangKey, list[PodRecord]]:
     found: dict[GangKey, list[PodRecord]] = {}
-    pod_gangs = life.streams.get(POD_GANG)
-    named = named_by(() if pod_gangs is None else pod_gangs.mirror.values())
+    pod_gangs, groups = (_told_of(life, kind) for kind in NAMING)
+    named = named_by(pod_gangs.values())
     for pod in pods_of(life):
         if pod.scheduler != life.engine.settings.scheduler_name:
             continue
         key = gang_of(pod, named)
         if key is not None:
-            found.setdefault(key, []).append(pod)
+            found.setdefault(outermost(key, pod, groups), []).append(pod)
     return found
+
+
+def _told_of(life: Life, kind: Kind) -> Mapping[str, Any]:
+    stream = life.streams.get(kind)
+    return {} if stream is None else stream.mirror
+
+
+def outermost_told(life: Life, key: GangKey, pod: PodRecord) -> GangKey:
+    """The gang of a pod that says this one, as far as has been told."""
+    return outermost(key, pod, _told_of(life, NATIVE_GROUP))
 
 
 def named_by(pod_gangs: Iterable[Any]) -> dict[str, GangKey]:
@@ -96,6 +107,15 @@ def gang_of(pod: PodRecord, named: Mapping[str, GangKey]) -> GangKey | None:
     if claim is not None:
         return claim.gang
     return named.get(pod.name) if DIALECTS.claim(pod) is None else None
+
+
+def outermost(key: GangKey, pod: PodRecord, groups: Mapping[str, Any]) -> GangKey:
+    """The gang of a pod that says this one: that of what its PodGroup is inside, if that is known.
+
+    `groups`: the native PodGroups that are, by name. Composites are not inside one another here.
+    """
+    group = groups.get(pod.pod_group)
+    return (None if group is None else DIALECTS.inside(group)) or key
 
 
 def is_live(pod: PodRecord) -> bool:

@@ -44,6 +44,7 @@ from tests.sim.calls import Network
 from tests.sim.chaos import KINDS, Chaos
 from tests.sim.checks import Checks
 from tests.sim.clock import Clock, History
+from tests.sim.composite.life import Composites
 from tests.sim.corral import Corral
 from tests.sim.evictions import LEAST_SECONDS, Contest, evictions_of
 from tests.sim.faults import Hits
@@ -96,7 +97,7 @@ UNBOUNDED = (32, 1.0)
 SHORT_SEARCHES_SHARE = 1 / 3  # of the seeds
 GIVEN_BACK_SHARE = 0.7
 LEAST_VISITS, DEFAULT_VISITS = 1_000, 20_000
-VOCABULARIES = (Volcano, Grove, Native, Kai)  # that have objects
+VOCABULARIES = (Volcano, Grove, Native, Kai, Composites)  # that have objects
 CONTESTED = (Grove, Native, Kai)  # where others are evicted for gangs
 
 

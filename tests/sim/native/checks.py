@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from app.kube.core.objects import NodeRecord, PodRecord
 from app.state.effects import Effect, WriteStatus
@@ -122,35 +122,55 @@ class NativeChecks:
     def together(self, life: Life, gang: Gang, places: Mapping[str, str]) -> None:
         """N2 of a gang whose pods have these nodes, by uid. Raises: Violation."""
         its = self._group(life, gang.key.name)
-        if its is None or not its.key:
-            return
-        nodes: Any = life.streams["Node"].mirror
-        live = [pod for pod in members_of(life, gang.key) if is_live(pod)]
-        posted = {pod.uid: pod.node or life.posted.get(pod.uid, "") for pod in live}
-        bound = {node for node in posted.values() if node} & nodes.keys()
-        new = {(its.key, uid, on) for uid, on in places.items() if not posted.get(uid)}
-        there = {domain_of(nodes[each], its.key) for each in bound}
-        # Those that run are not together any more, or not with one that was planned beside some of
-        # them: nothing says where the others belong, also once some of those are gone.
-        placed = bound | ({on for _, _, on in new & life.apart} & nodes.keys())
-        if bound and len({domain_of(nodes[each], its.key) for each in placed}) > 1:
-            life.apart |= new
-        planned = {on for _, _, on in new - life.apart} & nodes.keys()
-        if not planned:
-            return
-        wanted = {domain_of(nodes[each], its.key) for each in planned}
-        having = [nodes[each] for each in planned | bound]
-        topologies = topologies_told(life)
-        require(
-            len(wanted | there) == 1
-            or any(are_together(having, its.key, each) for each in topologies),
-            f"N2: {its.name} requires one {its.key}: planned on {sorted(planned)},"
-            f" bound on {sorted(bound)}",
-        )
+        if its is not None:
+            live = [pod for pod in members_of(life, gang.key) if is_live(pod)]
+            check_together(life, "N2", its, live, places)
 
     def _group(self, life: Life, name: str) -> NativeGroup | None:
         record = life.streams[self.words.kind].mirror.get(name)
         return None if record is None else self.words.group_of(self.objects.told(record))
+
+
+class Packed(Protocol):
+    """What has a level that all of its pods are in one domain of."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def key(self) -> str: ...
+
+
+def check_together(
+    life: Life, rule: str, its: Packed, live: Sequence[PodRecord], places: Mapping[str, str]
+) -> None:
+    """Its pods that live, and those that have these nodes, by uid, are in one domain of its key.
+
+    Raises: Violation.
+    """
+    if not its.key:
+        return
+    nodes: Any = life.streams["Node"].mirror
+    posted = {pod.uid: pod.node or life.posted.get(pod.uid, "") for pod in live}
+    bound = {node for node in posted.values() if node} & nodes.keys()
+    new = {(its.key, uid, on) for uid, on in places.items() if not posted.get(uid)}
+    there = {domain_of(nodes[each], its.key) for each in bound}
+    # Those that run are not together any more, or not with one that was planned beside some of
+    # them: nothing says where the others belong, also once some of those are gone.
+    placed = bound | ({on for _, _, on in new & life.apart} & nodes.keys())
+    if bound and len({domain_of(nodes[each], its.key) for each in placed}) > 1:
+        life.apart |= new
+    planned = {on for _, _, on in new - life.apart} & nodes.keys()
+    if not planned:
+        return
+    wanted = {domain_of(nodes[each], its.key) for each in planned}
+    having = [nodes[each] for each in planned | bound]
+    topologies = topologies_told(life)
+    require(
+        len(wanted | there) == 1 or any(are_together(having, its.key, each) for each in topologies),
+        f"{rule}: {its.name} requires one {its.key}: planned on {sorted(planned)},"
+        f" bound on {sorted(bound)}",
+    )
 
 
 def _told_by(its: NativeGroup) -> tuple[str, ...]:
