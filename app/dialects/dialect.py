@@ -250,6 +250,14 @@ class Dialect:
         """The gangs whose spec depends on an object."""
         return ()
 
+    def refers_to(self, record: ObjectRecord) -> str:
+        """The name of another object that the specs of this one's gangs depend on; "": of none."""
+        return ""
+
+    def referred(self, record: ObjectRecord) -> str:
+        """The name by which others refer to this one; "": none does. It concerns no gang itself."""
+        return ""
+
     def inside(self, record: ObjectRecord) -> GangKey | None:
         """The key of the object that this one is inside, as a part of the same gang; None: of none.
 

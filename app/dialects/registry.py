@@ -211,6 +211,14 @@ class Dialects:
         for dialect in self.each:
             yield from dialect.keys_of(record)
 
+    def refers_to(self, record: ObjectRecord) -> str:
+        """The name of another object that the specs of this one's gangs depend on; "": of none."""
+        return next(filter(None, (each.refers_to(record) for each in self.each)), "")
+
+    def referred(self, record: ObjectRecord) -> str:
+        """The name by which others refer to this one; "": none does."""
+        return next(filter(None, (each.referred(record) for each in self.each)), "")
+
     @property
     def nests_objects(self) -> bool:
         """Whether some vocabulary has objects inside one another; if not, none ever is."""

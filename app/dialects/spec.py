@@ -312,6 +312,8 @@ class GangSpec:
     """
     family: Family | None = None
     """The gangs that it is in one domain with."""
+    priority: int | None = None
+    """Whose turn it is: larger ones come first; None: its pods have their own."""
     successor_of: GangKey | None = None
     """It goes where this one was, unless another place is nearer together."""
     has_successors: bool = False

@@ -3,8 +3,7 @@
     object ──defaults, uid──▶ webhook's rules ──flaws──▶ Invalid
     pod ────defaults────────▶ webhook's changes ───────▶ as it would be stored
 
-Priorities follow from PriorityClasses, which Corral does not watch: those in the body count, and
-those of Kubernetes itself.
+Priorities of pods follow from the PriorityClasses in the body, and from those of Kubernetes itself.
 """
 
 from __future__ import annotations

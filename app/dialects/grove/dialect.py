@@ -8,8 +8,18 @@ from typing import ClassVar
 
 from app.dialects.declared import TopologySpec
 from app.dialects.dialect import Dialect, NamedPod, ObjectRules
-from app.dialects.grove import claims, gangs, keys, pod_clique_sets, pod_gangs, status, topology
+from app.dialects.grove import (
+    claims,
+    gangs,
+    keys,
+    pod_clique_sets,
+    pod_gangs,
+    priority_classes,
+    status,
+    topology,
+)
 from app.dialects.grove.pod_gangs import PodGangRecord
+from app.dialects.grove.priority_classes import PriorityClassRecord
 from app.dialects.rules import label
 from app.dialects.spec import NO_PODS, Claim, GangKey, GangSpec, LeafPods, Said
 from app.dialects.written import GangView, StatusPatch
@@ -34,7 +44,7 @@ class GroveDialect(Dialect):
         return (keys.POD_GANG,)
 
     def resources(self, keep: Keep) -> tuple[Resource, ...]:
-        return (*topology.RESOURCES, pod_gangs.RESOURCE)
+        return (*topology.RESOURCES, priority_classes.RESOURCE, pod_gangs.RESOURCE)
 
     def object_rules(self) -> tuple[ObjectRules, ...]:
         return (pod_clique_sets.RULES,)
@@ -94,6 +104,12 @@ class GroveDialect(Dialect):
         if isinstance(record, PodGangRecord):
             yield GangKey(record.namespace, record.name, claims.SOURCE)
 
+    def refers_to(self, record: ObjectRecord) -> str:
+        return record.priority_class if isinstance(record, PodGangRecord) else ""
+
+    def referred(self, record: ObjectRecord) -> str:
+        return record.name if isinstance(record, PriorityClassRecord) else ""
+
     def awaited(self, key: GangKey) -> str:
         return f"PodGang {key.name} is there"
 
@@ -106,7 +122,11 @@ class GroveDialect(Dialect):
         pods: Mapping[str, LeafPods] = NO_PODS,
     ) -> GangSpec | None:
         gang = claims.pod_gang_in(key, objects)
-        return None if gang is None else gangs.spec_of(key, gang, said, pods)
+        if gang is None:
+            return None
+        named = (each for each in objects if isinstance(each, PriorityClassRecord))
+        its = next((each for each in named if each.name == gang.priority_class), None)
+        return gangs.spec_of(key, gang, said, pods, priority=None if its is None else its.value)
 
     def status(
         self, spec: GangSpec, objects: Collection[ObjectRecord], view: GangView

@@ -42,9 +42,17 @@ Member = GroupSpec | LeafSpec
 
 
 def spec_of(
-    key: GangKey, gang: PodGangRecord, said: Sequence[Said], pods: Mapping[str, LeafPods]
+    key: GangKey,
+    gang: PodGangRecord,
+    said: Sequence[Said],
+    pods: Mapping[str, LeafPods],
+    *,
+    priority: int | None = None,
 ) -> GangSpec:
-    """The spec of a PodGang of which there are these pods, by pod group."""
+    """The spec of a PodGang of which there are these pods, by pod group.
+
+    `priority`: that of its PriorityClass; None: it names none, or one that is not there.
+    """
     return GangSpec(
         key,
         GroupSpec(key.name, _members(gang, pods), gang.constraint),
@@ -54,6 +62,7 @@ def spec_of(
         family=_family(gang, said),
         successor_of=GangKey(key.namespace, gang.reuses, key.source) if gang.reuses else None,
         has_successors=True,
+        priority=priority,
         policy=POLICY,
         lifecycle=Lifecycle(counts_succeeded=True, ends_together=ends_together(said)),
     )

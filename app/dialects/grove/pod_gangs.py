@@ -8,8 +8,8 @@
 
 Grove's operator writes them, and checks what users write before that: the flaws here are what
 cannot be read as a gang. References are read of a PodGang with a flaw as well, so that its pods
-wait. priorityClassName is not read, since the priority of the pods counts. reuseReservationRef is a
-suggestion: of a PodGang in another namespace, or of itself, nothing is known that it could be for.
+wait. reuseReservationRef is a suggestion: of a PodGang in another namespace, or of itself, nothing
+is known that it could be for. What priorityClassName names is in `priority_classes.py`.
 Source: grove scheduler/api/core/v1alpha1/podgang.go (v0.1.0-alpha.8).
 """
 
@@ -84,6 +84,8 @@ class PodGangRecord(ObjectRecord, frozen=True, gc=False):
     """No pod group is in two of them."""
     reuses: str = ""
     """The PodGang of its namespace whose place it takes, if that is a good one; "": none."""
+    priority_class: str = ""
+    """The name of the PriorityClass that it has as a whole; "": its pods have their own."""
     pods: Mapping[str, tuple[str, ...]] = {}
     """The pod groups that name a pod of its namespace, by the name of the pod; one, or a flaw."""
     foreign: tuple[str, str] | None = None
@@ -124,6 +126,7 @@ class _Spec(wire.Wire):
     topology_constraint: TopologyConstraint | None = None
     topology_constraint_group_configs: msgspec.Raw = msgspec.Raw(b"null")
     reuse_reservation_ref: _Reference | None = None
+    priority_class_name: wire.Text = None
 
 
 class _Status(wire.Wire):
@@ -182,6 +185,7 @@ def decode_pod_gang(raw: Json) -> PodGangRecord:
         topology=((metadata.annotations or {}).get(keys.TOPOLOGY) or "")[: keys.LONGEST_NAME],
         constraint=constraints.constraint_of(spec.topology_constraint),
         reuses=_reused(spec.reuse_reservation_ref, metadata),
+        priority_class=(spec.priority_class_name or "")[: keys.LONGEST_NAME],
         pod_groups=tuple(
             PodGroup(
                 each.name or "",

@@ -159,6 +159,8 @@ def _gang(
     spec: Object = {"podgroups": groups, **(own or {})}
     if configs:
         spec["topologyConstraintGroupConfigs"] = configs
+    if priority := text(of, f"{_IN}.priorityClassName"):
+        spec["priorityClassName"] = priority
     is_constrained = own is not None or configs or any("topologyConstraint" in g for g in groups)
     said = {keys.TOPOLOGY: _topology(of) or DEFAULT_TOPOLOGY} if is_constrained else {}
     return made(of, POD_GANG, name, {"spec": spec, "status": {}}, annotations=said)

@@ -137,13 +137,18 @@ class Gang:
 
     @property
     def priority(self) -> int:
-        """The highest priority among the members that wait."""
+        """What orders it among others: its own, or the highest among the members that wait."""
         return self.membership.priority
 
     @property
     def highest_priority(self) -> int:
         """The highest priority among its live pods, whether they wait or run."""
         return self.membership.highest_priority
+
+    @property
+    def guarded_priority(self) -> int:
+        """No pod of it is evicted for gangs of this priority or of a lower one."""
+        return max(self.priority, self.highest_priority)
 
     def priority_of(self, uid: str) -> int:
         """The priority of a member, or of the pod that a placeholder stands for.

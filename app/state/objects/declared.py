@@ -2,6 +2,7 @@
 
     by_gang   gang ──▶ objects that name it
     inside    gang ──▶ objects that are inside the one of this key, which need not be there
+    referred  name ──▶ objects that others refer to by it, and which those are
 
 Objects inside one another are parts of the outermost one's gang. They come in any order, and may be
 inside themselves by mistake: a look up or down stops where it has been.
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import msgspec
 
@@ -19,6 +21,8 @@ from app.dialects.registry import Dialects
 from app.dialects.spec import NO_PODS, GangKey, GangSpec, LeafPods, Said, Suspension
 from app.kube.core.objects import ObjectRecord
 from app.state.objects.kept_keys import KeptKeys, Lacking
+
+_K = TypeVar("_K")
 
 MOST_INSIDE = 512  # objects of one gang that are read; a vocabulary refuses fewer
 MOST_AROUND = 16  # keys around an object; the same
@@ -38,6 +42,8 @@ class Objects:
     inside: dict[GangKey, dict[str, None]] = field(default_factory=dict)
     suspended: dict[str, Suspension] = field(default_factory=dict)
     """By uid: workloads that Corral has suspended."""
+    _referred: dict[str, dict[str, None]] = field(default_factory=dict)
+    _referring: dict[str, dict[str, None]] = field(default_factory=dict)
     _nests: bool = field(init=False)
     _known: dict[GangKey, Sequence[ObjectRecord]] = field(default_factory=dict)
     """What `of` has found of what others are inside: each of its pods that comes asks again."""
@@ -66,8 +72,11 @@ class Objects:
         return [self.by_uid[uid] for uid in found]
 
     def named(self, key: GangKey) -> Collection[ObjectRecord]:
-        """The objects that name a gang themselves."""
-        return [self.by_uid[uid] for uid in self.by_gang.get(key, ())]
+        """The objects that name a gang themselves, and after them those that these refer to."""
+        found = [self.by_uid[uid] for uid in self.by_gang.get(key, ())]
+        names = filter(None, map(self.dialects.refers_to, found)) if self._referring else ()
+        uids = [uid for name in dict.fromkeys(names) for uid in self._referred.get(name, ())]
+        return [*found, *(self.by_uid[uid] for uid in uids)]
 
     def around(self, key: GangKey) -> Sequence[GangKey]:
         """The keys of what the object of this key is inside, the nearest first."""
@@ -148,6 +157,7 @@ class Objects:
         self.suspended.pop(record.uid, None)
         if found := self.dialects.suspended(record):
             self.suspended[record.uid] = found
+        yield from self._refer(before, record)
         # A JobSet that restarts, a Job with other labels and fewer groups concern other gangs.
         left = dict.fromkeys(self.dialects.keys_of(before) if before else ())
         if before is not None and self._nests:
@@ -177,6 +187,7 @@ class Objects:
         keys = list(self.dialects.keys_of(record))
         for key in keys:
             self._leave(key, uid)
+        keys += self._refer(record, None)
         return [*keys, *self._outgoing(record)] if self._nests else keys
 
     def _moved(self, before: ObjectRecord, record: ObjectRecord) -> Collection[GangKey]:
@@ -192,11 +203,30 @@ class Objects:
         _take_out(self.inside, parent, record.uid)
         return [parent, *self.around(parent)]
 
+    def _refer(self, before: ObjectRecord | None, now: ObjectRecord | None) -> list[GangKey]:
+        """Follow what an object refers to, and is referred to by: the gangs that hear of it."""
+        found: list[GangKey] = []
+        for names, name_of in (
+            (self._referring, self.dialects.refers_to),
+            (self._referred, self.dialects.referred),
+        ):
+            was = "" if before is None else name_of(before)
+            its = "" if now is None else name_of(now)
+            if before is not None and was and was != its:
+                _take_out(names, was, before.uid)
+            if now is not None and its:
+                names.setdefault(its, {})[now.uid] = None
+            if names is self._referred:
+                for name in dict.fromkeys(filter(None, (was, its))):
+                    for uid in self._referring.get(name, ()):
+                        found += self.keys_of(uid)
+        return found
+
     def _leave(self, key: GangKey, uid: str) -> None:
         _take_out(self.by_gang, key, uid)
 
 
-def _take_out(uids: dict[GangKey, dict[str, None]], key: GangKey, uid: str) -> None:
+def _take_out(uids: dict[_K, dict[str, None]], key: _K, uid: str) -> None:
     of_key = uids[key]
     del of_key[uid]
     if not of_key:

@@ -323,7 +323,7 @@ def _alike(gang: Gang) -> Alike:
 def _as_it_is(gang: Gang) -> RunningGang:
     return RunningGang(
         gang.key,
-        gang.membership.highest_priority,
+        gang.guarded_priority,
         tuple(gang.running),
         gang.ends_if_lost(len(gang.membership.bound)),
         bool(gang.ending),

@@ -201,7 +201,7 @@ class RoomPlans:
             its = self.gangs.by_key.get(victim.gang)
             if its is None or its.ending or its.key == gang.key:
                 return False
-            if its.highest_priority >= gang.membership.lowest_priority:
+            if its.guarded_priority >= gang.membership.lowest_priority:
                 return False  # one of its pods that wait
             here = {uid for uid in its.running if self._is_here(uid)}
             if here != set(victim.uids):

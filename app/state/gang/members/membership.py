@@ -148,7 +148,7 @@ class MembershipStatus:
     is_over: bool = False  # no pod joins any more: a member that may not be retried has ended
     is_complete: bool = False
     settled: Mapping[str, int] = field(default_factory=dict)  # bound or done, by leaf
-    priority: int = 0  # the highest among those that wait
+    priority: int = 0  # its own, or the highest among those that wait
     lowest_priority: int = 0  # the lowest among those that wait
     highest_priority: int = 0  # the highest among all that live
     problem: str = ""  # why the gang as a whole is invalid
@@ -278,11 +278,18 @@ def membership_status(
         is_over=is_over,
         is_complete=not problem and _is_complete(spec, unbound, places, len(joining), has),
         settled=settled,
-        priority=max((member.pod.priority for member in unbound), default=0),
+        priority=_priority(spec, unbound),
         lowest_priority=min((member.pod.priority for member in unbound), default=0),
         highest_priority=highest_priority,
         problem=problem,
     )
+
+
+def _priority(spec: GangSpec, unbound: Iterable[Member]) -> int:
+    """What orders the gang among others."""
+    if spec.priority is not None:
+        return spec.priority
+    return max((member.pod.priority for member in unbound), default=0)
 
 
 def _by_leaf(members: Iterable[Member]) -> Mapping[str, LeafPods]:

@@ -141,6 +141,13 @@ def test_pod_gang_a_scaled_one_inherits_where_its_group_has_no_constraint():
     assert all("topologyConstraint" not in said for said in pod_gangs(made).values())
 
 
+def test_pod_gang_every_one_has_the_priority_class_of_the_whole():
+    made = pod_clique_set("a", clique("w", 1), replicas=2)
+    assert all("priorityClassName" not in said for said in pod_gangs(made).values())
+    made["spec"]["template"]["priorityClassName"] = "high"
+    assert [said["priorityClassName"] for said in pod_gangs(made).values()] == ["high", "high"]
+
+
 def test_pod_gang_groups_of_pod_groups_are_in_the_base_one_alone():
     found = pod_gangs(HIERARCHICAL)
     name = "hierarchical-inference-0"
