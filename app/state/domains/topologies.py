@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from types import MappingProxyType
 from typing import NamedTuple
 
 from app.dialects.declared import DomainSpec, DomainView, TopologySpec
@@ -41,6 +42,8 @@ class Change(NamedTuple):
     """… of one of these levels."""
     is_retiered: bool = False
     """Tiers, levels or their names are others: what gangs request may be another level."""
+    split: Mapping[str, frozenset[str]] = MappingProxyType({})
+    """By topology: levels one domain of which may be several now, since one above has come."""
 
     def __bool__(self) -> bool:
         return self.is_any
@@ -70,7 +73,6 @@ class Topologies:
     # ^ of the topologies that objects declare by labels, and that are used; widest first
     _named_levels: NamedLevels = field(default_factory=NamedLevels)
     _known: frozenset[str] = frozenset()  # the levels of topologies in use, but for named ones
-    _used: dict[str, tuple[str, ...]] = field(default_factory=dict)  # their levels, widest first
 
     def __post_init__(self) -> None:
         self._use()
@@ -179,7 +181,7 @@ class Topologies:
         return frozenset(level for each in self._explicit.values() for level in each.levels)
 
     def _changed(self, moved: Collection[str], before: frozenset[str]) -> Change:
-        aliases, declared, used = self._aliases, self._declared_levels, self._used
+        aliases, declared = self._aliases, self._declared_levels
         self._use()
         if moved:
             self.books.outdate(only_explicit=True)
@@ -189,10 +191,8 @@ class Topologies:
             is_retiered |= each.tiers.is_changed
             each.tiers.is_changed = False
         self._tiers_gone = False
-        levels = before | self._levels()
-        if split := _split(used, self._used):
-            moved, levels = self.books.nodes.keys(), levels | split
-        return Change(True, moved, levels, is_retiered)
+        split = _split(declared, self._declared_levels)
+        return Change(True, moved, before | self._levels(), is_retiered, split)
 
     def _renamed(self) -> Change:
         """Use the keys that objects name now."""
@@ -258,7 +258,6 @@ class Topologies:
             self._try(NAMED + key, (key,), explicit, used, problems)
         values = {name: each.values for name, each in self._explicit.items() if name in used}
         self.problem = "; ".join(problems)
-        self._used = used
         self.books.set_topologies(used, values)
 
     def _declared(self) -> list[TopologySpec]:
@@ -320,19 +319,21 @@ class Topologies:
         return None
 
 
-def _split(before: Mapping[str, tuple[str, ...]], now: Mapping[str, tuple[str, ...]]) -> set[str]:
-    """The levels one domain of which may be several now, since one above them has been added.
-
-    A level that a topology lacked for a while is one of them: plans may be from before that.
-    """
-    return {
-        level
+def _split(
+    before: Mapping[str, tuple[str, ...]], now: Mapping[str, tuple[str, ...]]
+) -> dict[str, frozenset[str]]:
+    """`Change.split`. A level that a topology lacked for a while is one: plans are older."""
+    found = {
+        name: frozenset(
+            level
+            for at, level in enumerate(levels)
+            if level not in before[name]
+            or not set(levels[:at]) <= set(before[name][: before[name].index(level)])
+        )
         for name, levels in now.items()
         if name in before
-        for at, level in enumerate(levels)
-        if level not in before[name]
-        or not set(levels[:at]) <= set(before[name][: before[name].index(level)])
     }
+    return {name: levels for name, levels in found.items() if levels}
 
 
 def _with(group: GroupSpec, change: Callable[[Constraint], Constraint]) -> GroupSpec:

@@ -2,6 +2,7 @@
 
     the node closes or goes                   every plan on it
     it moves to another domain                plans of gangs that have members there and name levels
+    a level is added above one they name      plans of gangs that name the topology
     its taints or labels change               plans of members that it takes no more
     it shrinks, or a foreign pod is bound     plans on it, the least first, until the rest fits
     a pod of higher priority takes it         plans of lower priority on it
@@ -60,10 +61,21 @@ class Invalidation:
             named = gang.levels
             if not named or (levels is not None and named.isdisjoint(levels)):
                 continue
-            if gang.plan.nodes.keys() - gang.binding.posted:
-                self.plans.lose(gang, f"node {node} has moved to another domain", now)
-            else:
-                binding.outdate(gang)
+            self._lose_or_outdate(gang, f"node {node} has moved to another domain", now)
+
+    def lose_plans_in(self, topology: str, levels: Collection[str], now: float) -> None:
+        """Give up plans of gangs that name a topology and one of these levels, which were split."""
+        why = f"the levels of topology {topology} are others"
+        for key in tuple(self.gangs.planned):
+            gang = self.gangs.by_key[key]
+            if gang.membership.topology == topology and not gang.levels.isdisjoint(levels):
+                self._lose_or_outdate(gang, why, now)
+
+    def _lose_or_outdate(self, gang: Gang, why: str, now: float) -> None:
+        if gang.plan.nodes.keys() - gang.binding.posted:
+            self.plans.lose(gang, why, now)
+        else:
+            binding.outdate(gang)
 
     def lose_barred(self, node: NodeRecord, now: float) -> None:
         """Give up plans of members that a node's taints or labels do not allow there any more."""

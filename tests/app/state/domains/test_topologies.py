@@ -11,7 +11,7 @@ from app.settings import Settings
 from app.state.cache.books import ALL_NODES
 from app.state.domains.topologies import DEFAULT
 from tests.app.state.world import World, members
-from tests.records import BLOCK, RACK, job, node, topology
+from tests.records import job, node, topology
 from topology.model.levels import LEVELS_MAX, NODE_LEVEL
 
 SIXTEEN = tuple(f"example.com/level-{number}" for number in range(LEVELS_MAX))
@@ -113,35 +113,3 @@ def test_a_problem_is_told_until_its_topology_is_mended():
     world.put(topology("odd", "a", "b"))
     assert world.engine.topologies.problem == ""
     assert topologies_of(world) == {"odd"}
-
-
-# Another level while a gang waits
-
-
-def planned_across_blocks():
-    """A gang in one rack: racks are called alike in both blocks, and no level tells them apart."""
-    nodes = [node(f"b{block}/r0/n{block}", labels={RACK: "r0"}) for block in range(2)]
-    world = World(nodes, topologies=[topology("flat", RACK)], levels=())
-    world.put(*members("g", 2, RACK))
-    world.tick()
-    assert set(world.held.values()) == {"n0", "n1"}
-    return world
-
-
-def test_a_plan_is_given_up_when_a_wider_level_splits_its_domain():
-    world = planned_across_blocks()
-    world.put(topology("flat", BLOCK, RACK))
-    assert world.held == {}
-    world.tick(2.0)  # until a lost plan may be made anew
-    assert world.held == {}
-    assert "gang default/g cannot be placed" in world.gang().reporting.sentence
-
-
-@pytest.mark.parametrize(
-    "levels", [pytest.param((RACK, NODE_LEVEL), id="a_narrower_one"), pytest.param((), id="none")]
-)
-def test_a_plan_stays_when_no_wider_level_is_added(levels):
-    world = planned_across_blocks()
-    held = world.held
-    world.put(topology("flat", *levels))
-    assert world.held == held

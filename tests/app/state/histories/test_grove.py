@@ -410,6 +410,43 @@ def test_a_plan_stays_when_the_pod_gang_changes_in_something_else():
     assert world.held == before
 
 
+def _planned_in_racks_of_one_name():
+    """Racks are called alike in both blocks, and no level above tells them apart."""
+    nodes = [node(f"b{block}/r0/n{block}", gpus=1) for block in range(2)]
+    world = world_of(pair(1, on=within(RACK)), nodes=nodes, topologies=[_racks()])
+    world.put(*members(1, "router"), *members(1, "worker"))
+    world.tick()
+    assert set(world.held.values()) == {"n0", "n1"}
+    return world
+
+
+def _racks(*above):
+    return topology_record("grove-topology", *above, RACK)
+
+
+def test_a_plan_is_given_up_when_a_wider_level_splits_its_domain():
+    world = _planned_in_racks_of_one_name()
+    world.put(_racks(BLOCK))
+    assert world.held == {}
+    world.tick(2.0)  # until a lost plan may be made anew
+    assert world.held == {}
+    assert "cannot be placed" in world.gang().reporting.sentence
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pytest.param(topology_record("grove-topology", RACK, "kubernetes.io/hostname"), id="below"),
+        pytest.param(topology_record("another", BLOCK, RACK), id="of_another_topology"),
+    ],
+)
+def test_a_plan_stays_when_no_level_is_added_above_its_own(changed):
+    world = _planned_in_racks_of_one_name()
+    held = world.held
+    world.put(changed)
+    assert world.held == held
+
+
 def test_min_replicas_that_becomes_less_lets_the_gang_start():
     world = world_of(pair(2))
     assert started(world, *members(1, "router"), *members(1, "worker")) == {}
