@@ -59,6 +59,47 @@ class TopologySpec:
     """The levels that the operator has set are not used beside it."""
 
 
+JOINED = "~~"  # begins the names of joined topologies
+
+JoinKey = tuple[tuple[str, str], ...]
+"""(topology, the level that it ends at; "": its last) of each, the outermost first."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinPart:
+    """One of the topologies that a gang names, and what its constraints name of it."""
+
+    topology: str
+    levels: tuple[str, ...]
+    """By their keys or their other names, sorted."""
+    ends_at: str = ""
+    """The level in a domain of which all groups are that name the next one; "": there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Topologies of which a gang names each inside one domain of the one before it."""
+
+    parts: tuple[JoinPart, ...]
+    """The outermost first."""
+
+    @property
+    def key(self) -> JoinKey:
+        """Equal for gangs that have one tree."""
+        return tuple((part.topology, part.ends_at) for part in self.parts)
+
+    @property
+    def name(self) -> str:
+        """What its topology is called."""
+        return join_name(self.key)
+
+
+def join_name(key: JoinKey) -> str:
+    """What the topology of a join is called."""
+    ends = (f"{name} to {ends_at}" if ends_at else name for name, ends_at in key)
+    return f"{JOINED}{', '.join(ends)}"
+
+
 @dataclass(frozen=True, slots=True)
 class Allowance:
     """What the pods of a namespace may request in all, as one object says."""

@@ -6,7 +6,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple, Protocol
 
-from app.dialects.declared import Allowance, DisruptionBudget, DomainView, Draw, Pool, TopologySpec
+from app.dialects.declared import (
+    Allowance,
+    DisruptionBudget,
+    DomainView,
+    Draw,
+    Join,
+    Pool,
+    TopologySpec,
+)
 from app.dialects.flaw import Flaw
 from app.dialects.spec import (
     NO_PODS,
@@ -295,6 +303,10 @@ class Dialect:
 
         One that no topology has is a level of its own, as far as there is room for such levels.
         """
+        return ()
+
+    def joins(self, record: ObjectRecord) -> Iterable[Join]:
+        """The topologies of others that an object names together, each inside another."""
         return ()
 
     def allowance(self, record: ObjectRecord) -> Allowance | None:

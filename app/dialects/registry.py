@@ -17,7 +17,15 @@ from app.dialects import (
     quota,
     volcano,
 )
-from app.dialects.declared import Allowance, DisruptionBudget, DomainView, Draw, Pool, TopologySpec
+from app.dialects.declared import (
+    Allowance,
+    DisruptionBudget,
+    DomainView,
+    Draw,
+    Join,
+    Pool,
+    TopologySpec,
+)
 from app.dialects.dialect import (
     Dialect,
     KeptKind,
@@ -261,6 +269,11 @@ class Dialects:
         """The keys of node labels that an object names as levels for its gangs."""
         for dialect in self.each:
             yield from dialect.levels_named(record)
+
+    def joins(self, record: ObjectRecord) -> Iterator[Join]:
+        """The topologies of others that an object names together."""
+        for dialect in self.each:
+            yield from dialect.joins(record)
 
     def domain_status(self, record: ObjectRecord, view: DomainView) -> StatusPatch | None:
         """What is to be written on the object of a domain; None: nothing, or it is there."""

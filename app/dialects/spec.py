@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from app.dialects.declared import Join
 from app.kube.core.objects import PodRecord
 from topology.model.request import Constraint, DomainOrder, Slice, Strategy
 from topology.model.resources import PODS_ROW, ResourceAxis
@@ -305,6 +306,8 @@ class GangSpec:
     """Placeholders are reserved for pods that do not exist yet, like those that do."""
     topology: str | None = None
     """The Topology it is placed on; None: the first that has its levels."""
+    join: Join | None = None
+    """Of several topologies, where `topology` is one that is made of them."""
     drops_wider_preferred: bool = False
     """A preferred level of `topology` that is wider than the required one says nothing.
 

@@ -121,6 +121,9 @@ class Gathering:
             self._named_pods.put_object(each)
         if any(self.dialects.topologies(each) for each in objects):
             self.topologies.replace(kind, objects)
+        for each in objects:
+            if any(self.dialects.joins(each)):
+                self.topologies.put(each)
 
     def put_pods(self, pods: Iterable[PodRecord]) -> None:
         """Some of the pods, after all objects."""

@@ -14,6 +14,7 @@ from app.cli.audit.places import Places
 from app.cli.audit.rules import Question, answered, beside, sliced, whole
 from app.cli.audit.units import Unit, groups_of, levels_of, running, units_of
 from app.cli.audit.verdicts import Verdict
+from app.dialects.declared import JOINED
 from app.kube.core.objects import NodeRecord
 from app.state.cache.books import TopologyBooks
 from topology.model.request import Constraint, Slice
@@ -76,7 +77,11 @@ class Judge:
         if name is not None:
             named = self.topologies.get(name)
             return (f"its topology {name} is not there" if named is None else self._over(named),)
-        found = [each for each in self.topologies.values() if levels <= set(each.levels)]
+        found = [
+            each
+            for each in self.topologies.values()
+            if levels <= set(each.levels) and not each.name.startswith(JOINED)
+        ]
         if found:
             return [self._over(each) for each in found]
         known = {level for each in self.topologies.values() for level in each.levels}

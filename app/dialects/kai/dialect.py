@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from app.dialects.declared import TopologySpec
+from app.dialects.declared import Join, TopologySpec
 from app.dialects.dialect import Dialect, ObjectRules, PodSetClaim, TemplateOwner
 from app.dialects.flaw import Flaw
 from app.dialects.kai import claims, gangs, keys, pod_groups, status, topology
@@ -47,6 +47,10 @@ class KaiDialect(Dialect):
 
     def topologies(self, record: ObjectRecord) -> Iterable[TopologySpec]:
         return topology.specs_of(record)
+
+    def joins(self, record: ObjectRecord) -> Iterable[Join]:
+        if isinstance(record, PodGroupRecord) and record.join is not None:
+            yield record.join
 
     # -- gangs ---------------------------------------------------------------------------------
 

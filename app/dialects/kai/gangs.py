@@ -52,7 +52,8 @@ def spec_of(
         key,
         GroupSpec(key.name, members, group.constraint, needed=needed),
         f"PodGroup {key}",
-        topology=topology_name(group.topology) if group.topology else None,
+        topology=_topology(group),
+        join=group.join,
         policy=POLICY,
         lifecycle=Lifecycle(
             counts_succeeded=True,
@@ -60,6 +61,12 @@ def spec_of(
             repairs_together=True,  # a leaf that lacks pods is tried with all of them
         ),
     )
+
+
+def _topology(group: PodGroupRecord) -> str | None:
+    if group.join is not None:
+        return group.join.name
+    return topology_name(group.topology) if group.topology else None
 
 
 def _by_parent(sub_groups: Iterable[SubGroup]) -> dict[str, list[SubGroup]]:

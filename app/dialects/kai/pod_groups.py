@@ -17,13 +17,14 @@ from typing import Any
 
 import msgspec
 
+from app.dialects.declared import Join
 from app.dialects.dialect import CheckedObject, Known, ObjectRules, none_known
 from app.dialects.flaw import Flaw
 from app.dialects.gang_objects import read_status
-from app.dialects.kai import constraints, sub_groups
+from app.dialects.kai import constraints, joins, sub_groups
 from app.dialects.kai.constraints import TopologyConstraint
-from app.dialects.kai.sub_groups import LONGEST_SUB_GROUP, SubGroup, WireSubGroup
-from app.dialects.rules import invalid, of_spec, too_long, too_many
+from app.dialects.kai.sub_groups import SubGroup, WireSubGroup
+from app.dialects.rules import of_spec, too_long, too_many
 from app.dialects.spec import ANYWHERE
 from app.kube.core.objects import ObjectRecord
 from app.kube.decoding import wire
@@ -49,7 +50,9 @@ class PodGroupRecord(ObjectRecord, frozen=True, gc=False):
     least: int | None = None
     """Pods, or members where there are sub-groups, that it takes to start; None: all members."""
     topology: str = ""
-    """The name of the Topology that its constraints name."""
+    """The name of the Topology that its constraints name; of several the outermost."""
+    join: Join | None = None
+    """How several are inside one another."""
     constraint: Constraint = ANYWHERE
     sub_groups: tuple[SubGroup, ...] = ()
     flaw: str = ""
@@ -110,7 +113,8 @@ def decode_pod_group(raw: Json) -> PodGroupRecord:
     return msgspec.structs.replace(
         record,
         least=least,
-        topology=next((name for *_, name in _topologies(spec, parts)), ""),
+        topology=joins.outermost(spec.topology_constraint, parts.sub_groups),
+        join=joins.join_of(spec.topology_constraint, parts.sub_groups),
         constraint=constraints.constraint_of(spec.topology_constraint),
         sub_groups=sub_groups.sub_groups_of(parts.sub_groups),
     )
@@ -174,41 +178,7 @@ def _spec_flaws(spec: _Spec, parts: _Parts) -> Iterator[Flaw]:
         yield from sub_groups.minimum_flaws(spec.min_member, spec.min_sub_group, tops, "")
     yield from constraints.flaws_of(spec.topology_constraint, "topologyConstraint")
     yield from sub_groups.flaws_of(parts.sub_groups)
-    yield from _topology_flaws(spec, parts)
-
-
-def _topologies(spec: _Spec, parts: _Parts) -> Iterator[tuple[str, str, str]]:
-    """(whose constraint, field, name) of each Topology that a constraint names."""
-    said = [("the PodGroup itself", "topologyConstraint", spec.topology_constraint)]
-    said += [
-        (
-            f"sub-group {(each.name or '')[:LONGEST_SUB_GROUP]}",
-            f"subGroups[{at}].topologyConstraint",
-            each.topology_constraint,
-        )
-        for at, each in enumerate(parts.sub_groups)
-    ]
-    for whose, where, constraint in said:
-        if constraint is not None and constraint.topology:
-            yield whose, f"{where}.topology", constraint.topology
-
-
-def _topology_flaws(spec: _Spec, parts: _Parts) -> Iterator[Flaw]:
-    """A gang is placed in one tree of domains.
-
-    KAI's scheduler takes each constraint on its own Topology, among the nodes that those around it
-    have left. To place all of them in one of these trees would be to require less, or more.
-    Source: KAI-Scheduler pkg/scheduler/plugins/topology/job_filtering.go, subSetNodesFn (v0.12).
-    """
-    first = None
-    for whose, where, name in _topologies(spec, parts):
-        first = first or (whose, name)
-        if name != first[1]:
-            text = (
-                f"{whose} is on this Topology and {first[0]} on {first[1][:LONGEST_SUB_GROUP]}:"
-                " a gang is placed on one Topology"
-            )
-            yield invalid(where, name, text)
+    yield from joins.flaws_of(spec.topology_constraint, parts.sub_groups)
 
 
 RESOURCE = Resource(KIND, PATH, PodGroupRecord, decode_pod_group, is_optional=True)

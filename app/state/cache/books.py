@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from app.dialects import autoscalers
+from app.dialects.declared import JOINED
 from app.dialects.nvlink import level_value
 from app.kube.core.cached import weight
 from app.kube.core.objects import Amounts, NodeRecord
@@ -244,7 +245,8 @@ class Books:
             f"topology {topology.name}: {split.level}={split.value} stands under several parents"
             f" and is several domains: {_paths(split)}"
             for topology in self.topologies.values()
-            if topology.values is None
+            # In one that is joined, domains of the inner topology are cut on purpose.
+            if topology.values is None and not topology.name.startswith(JOINED)
             for split in trees.levels_that_do_not_nest(topology.tree)[:MOST_SPLIT_VALUES]
         )
 

@@ -3,6 +3,7 @@
 an object ──▶ keys of node labels ───────────────▶ a topology of these levels
 objects ────▶ domains, one each ──▶ explicit.py ─▶ a topology with a level for each tier
 objects ────▶ keys that they name ▶ named_levels.py ▶ a topology of one level, where no other has it
+objects ────▶ topologies, named together ▶ joined.py ▶ a topology of the levels of both
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from app.dialects.spec import GangSpec, GroupSpec
 from app.kube.core.objects import NodeRecord, ObjectRecord, Record
 from app.state.cache.books import Books
 from app.state.domains.explicit import ExplicitTopology
+from app.state.domains.joined import JoinedTopologies
 from app.state.domains.named_levels import NamedLevels
 from app.state.domains.tiers import Tiers
 from app.state.settings import EngineSettings
@@ -71,7 +73,8 @@ class Topologies:
     # ^ by topology: the level of each other name
     _declared_levels: dict[str, tuple[str, ...]] = field(default_factory=dict)
     # ^ of the topologies that objects declare by labels, and that are used; widest first
-    _named_levels: NamedLevels = field(default_factory=NamedLevels)
+    _named_levels: NamedLevels[str] = field(default_factory=NamedLevels)
+    _joined: JoinedTopologies = field(default_factory=JoinedTopologies)
     _known: frozenset[str] = frozenset()  # the levels of topologies in use, but for named ones
 
     def __post_init__(self) -> None:
@@ -87,7 +90,8 @@ class Topologies:
             if isinstance(record, ObjectRecord) and (specs := self._specs(record))
         }
         before = {**self._by_labels.get(kind, {}), **self._domains.get(kind, {})}
-        is_unnamed = self._named_levels.keep(kind, {record.uid for record in records})
+        listed = {record.uid for record in records}
+        is_unnamed = self._named_levels.keep(kind, listed) | self._joined.keep(kind, listed)
         if not declared and not before:
             return self._renamed() if is_unnamed else NO_CHANGE
         levels, moved = self._levels(), dict[str, None]()
@@ -110,6 +114,8 @@ class Topologies:
         specs, uid = self._specs(record), record.uid
         keys = self.dialects.levels_named(record)
         is_named = self._named_levels.put(uid, record.kind, record.namespace, keys)
+        joins = self.dialects.joins(record)
+        is_named |= self._joined.put(uid, record.kind, record.namespace, joins)
         declared = self._domains if _has_domains(specs) else self._by_labels
         of_kind = declared.setdefault(record.kind, {})
         if of_kind.get(uid, ()) == specs:
@@ -125,7 +131,7 @@ class Topologies:
         """Forget an object."""
         declared = (*self._by_labels.values(), *self._domains.values())
         dropped = [of_kind.pop(uid) for of_kind in declared if uid in of_kind]
-        is_unnamed = self._named_levels.drop(uid)
+        is_unnamed = self._named_levels.drop(uid) | self._joined.drop(uid)
         if not any(dropped):
             return self._renamed() if is_unnamed else NO_CHANGE
         levels, moved = self._levels(), dict[str, None]()
@@ -195,11 +201,12 @@ class Topologies:
         return Change(True, moved, before | self._levels(), is_retiered, split)
 
     def _renamed(self) -> Change:
-        """Use the keys that objects name now."""
-        if not self._named_levels.choose(self._known):
+        """Use the keys, and the topologies together, that objects name now."""
+        is_rejoined = self._joined.choose(self._declared_levels, self._aliases)
+        if not (self._named_levels.choose(self._known) or is_rejoined):
             return NO_CHANGE
         self._use()
-        return Change(True)
+        return Change(True, is_retiered=is_rejoined)
 
     # -- gangs ---------------------------------------------------------------------------------
 
@@ -208,7 +215,10 @@ class Topologies:
         name = spec.topology
         if name is None:
             return spec
-        if aliases := self._aliases.get(name):
+        aliases: Mapping[str, str] | None = self._aliases.get(name)
+        if spec.join is not None:
+            spec, aliases = self._joined.resolved(spec, spec.join)
+        if aliases:
             spec = replace(spec, root=_with(spec.root, partial(_without_aliases, aliases)))
         if spec.drops_wider_preferred:
             levels = self._declared_levels.get(name, ())
@@ -250,12 +260,15 @@ class Topologies:
         self._declared_levels = {
             each.name: used[each.name] for each in declared if each.name in used
         }
+        self._joined.choose(self._declared_levels, self._aliases)
         for name, topology in self._explicit.items():
             self._try(name, topology.levels, frozenset(), used, problems)
         self._known = frozenset((NODE_LEVEL, *(key for each in used.values() for key in each)))
         self._named_levels.choose(self._known)
         for key in self._named_levels.used:
             self._try(NAMED + key, (key,), explicit, used, problems)
+        for name, levels in self._joined.used().items():
+            self._try(name, levels, explicit, used, problems)
         values = {name: each.values for name, each in self._explicit.items() if name in used}
         self.problem = "; ".join(problems)
         self.books.set_topologies(used, values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from app.dialects.declared import JOINED
 from app.state.cache import room
 from app.state.cache.books import ALL_NODES, Books, TopologyBooks, is_open
 from app.state.cache.eligibility import may_stay
@@ -116,11 +117,18 @@ class SingleNodes:
 def with_levels(
     books: Books, levels: set[str], name: str | None = None
 ) -> tuple[TopologyBooks, ...]:
-    """The topologies that have all of these levels, or the one of this name if it has them."""
+    """The topologies that have all of these levels, or the one of this name if it has them.
+
+    One that is joined serves those alone that name it.
+    """
     topologies = books.topologies
     if name is not None:
         named = topologies.get(name)
         return (named,) if named is not None and levels <= set(named.levels) else ()
     if not levels:
         return (topologies[ALL_NODES],)
-    return tuple(each for each in topologies.values() if levels <= set(each.levels))
+    return tuple(
+        each
+        for each in topologies.values()
+        if levels <= set(each.levels) and not each.name.startswith(JOINED)
+    )

@@ -6,15 +6,12 @@ from tests.parity.kai import product as through
 from tests.parity.kai.cases import LEFT_OUT, Case, difference, read
 from tests.parity.tally import Judgement, OnPurpose, Peer, Unexplained, judged
 
-TWO_TOPOLOGIES = "sub-groups of one PodGroup name different Topologies"
+TWO_TOPOLOGIES = "sub-groups beside each other name different Topologies"
 REASONS = {
     TWO_TOPOLOGIES: "a gang is placed in one tree of domains: the pods wait, and say so",
 }
 _BY_CASE = {
     "Allocate one job with two subgroups using different topology CRs": TWO_TOPOLOGIES,
-    "Allocate one hierarchical job with parent and children using different topology CRs": (
-        TWO_TOPOLOGIES
-    ),
 }
 
 

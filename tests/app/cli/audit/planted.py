@@ -345,6 +345,20 @@ def cases() -> list[Planted]:
             ],
         ),
         _moved(
+            "kai_sub_group_on_an_inner_topology",
+            _kai("kinner", ["a", "a"]),
+            "group a",
+            [
+                kai.topology("racks", RACK),
+                kai.pod_group(
+                    "kinner",
+                    None,
+                    kai.sub_group("a", 2, topologyConstraint=kai.within(RACK, topology="racks")),
+                    on=kai.within(BLOCK),
+                ),
+            ],
+        ),
+        _moved(
             "native_pod_group",
             _native("ngroup", 2),
             "gang",

@@ -140,10 +140,11 @@ def test_a_pod_group_that_kai_takes_has_no_error(made: Json) -> None:
                 "pg",
                 None,
                 sub_group("a", 1, topologyConstraint=within(RACK, topology="other")),
-                on=within(BLOCK),
+                on=within("", BLOCK),
             ),
             'spec.subGroups[0].topologyConstraint.topology: Invalid value: "other": sub-group a is'
-            " on this Topology and the PodGroup itself on net: a gang is placed on one Topology",
+            " on this Topology, inside the PodGroup itself on net, where no level is required: a"
+            " gang is placed on one Topology, or on one inside a required domain of another",
             id="two_topologies",
         ),
         pytest.param(
@@ -156,8 +157,9 @@ def test_a_pod_group_that_kai_takes_has_no_error(made: Json) -> None:
                 sub_group("encode", 1, topologyConstraint=within(RACK, topology="racks")),
             ),
             'spec.subGroups[2].topologyConstraint.topology: Invalid value: "nvlink": sub-group'
-            " decode is on this Topology and sub-group prefill on racks: a gang is placed on one"
-            " Topology",
+            " decode is on this Topology and sub-group prefill on racks, and neither is inside the"
+            " other: a gang is placed on one Topology, or on one inside a required domain of"
+            " another",
             id="two_topologies_of_sub_groups",
         ),
     ],
