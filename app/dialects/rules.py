@@ -71,9 +71,11 @@ def unsupported(field: str, value: str, known: Iterable[str], *, is_fatal: bool 
     return Flaw(field, "Unsupported value", text, value, is_fatal)
 
 
-def too_many(field: str, number: int, most: int, what: str = "items") -> Flaw:
-    """A list or map with more entries than are read."""
-    return Flaw(field, "Too many", f"must have at most {most} {what}", number)
+def too_many(
+    field: str, number: int, most: int, what: str = "items", *, is_fatal: bool = True
+) -> Flaw:
+    """A list or map with more entries than are read, or than can be placed."""
+    return Flaw(field, "Too many", f"must have at most {most} {what}", number, is_fatal=is_fatal)
 
 
 def too_long(field: str, most_bytes: int) -> Flaw:

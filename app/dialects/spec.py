@@ -21,6 +21,7 @@ from topology.model.resources import PODS_ROW, ResourceAxis
 
 ANYWHERE = Constraint()
 MOST_PODS = 100_000  # of one gang: more than that is a typing error
+MOST_KINDS = 64  # of pods in one gang; those of two leaves are of two kinds, alike or not
 
 
 @dataclass(frozen=True, slots=True)

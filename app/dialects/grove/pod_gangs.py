@@ -46,7 +46,7 @@ from topology.model.request import Constraint
 GROUP = "scheduler.grove.io"
 KIND = "PodGang"
 PATH = f"/apis/{GROUP}/v1alpha1/podgangs"
-# A gang may have pods of 64 kinds; of each of these there may be four pod groups.
+# Of these, `MOST_KINDS` may have pods: those of two pod groups are of two kinds.
 MOST_POD_GROUPS = 256
 MOST_BYTES = 1536 * 1024  # of pod groups, as many as etcd takes: 20,000 references …
 MOST_OBJECTS = 24_576  # the same; to build more takes longer than 5 ms

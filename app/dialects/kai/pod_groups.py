@@ -37,7 +37,7 @@ KIND = f"PodGroup.{GROUP}"  # two other API groups have a kind of that name
 PATH = f"/apis/{GROUP}/v2alpha2/podgroups"
 NODE_POOL = "kai.scheduler/node-pool"  # label: which of KAI's schedulers it is for
 DEFAULT_POOL = "default"
-# An object may have 1.5 MiB. Of 64 kinds of pods in a gang, each may be in four leaves.
+# An object may have 1.5 MiB. Of these, `MOST_KINDS` leaves may have pods.
 MOST_SUB_GROUPS = 256
 MOST_BYTES = 64 * 1024  # of what is declared of sub-groups …
 MOST_STATUS_BYTES = 16 * 1024  # … and of the conditions of a status
@@ -178,6 +178,7 @@ def _spec_flaws(spec: _Spec, parts: _Parts) -> Iterator[Flaw]:
         yield from sub_groups.minimum_flaws(spec.min_member, spec.min_sub_group, tops, "")
     yield from constraints.flaws_of(spec.topology_constraint, "topologyConstraint")
     yield from sub_groups.flaws_of(parts.sub_groups)
+    yield from sub_groups.leaf_flaws(parts.sub_groups, spec.min_sub_group)
     yield from joins.flaws_of(spec.topology_constraint, parts.sub_groups)
 
 

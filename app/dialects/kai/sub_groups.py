@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from app.dialects.flaw import Flaw
 from app.dialects.kai import constraints
 from app.dialects.kai.constraints import TopologyConstraint
-from app.dialects.rules import duplicate, forbidden, invalid, required, too_small
-from app.dialects.spec import ANYWHERE
+from app.dialects.rules import duplicate, forbidden, invalid, required, too_many, too_small
+from app.dialects.spec import ANYWHERE, MOST_KINDS
 from app.kube.decoding import wire
 from topology.model.request import Constraint
 from topology.nested.parts import DEPTH_MAX
@@ -115,6 +115,32 @@ def minimum_flaws(
     elif min_sub_group > members > 0:
         text = f"must not be greater than the number of its sub-groups, which is {members}"
         yield invalid(f"{where}minSubGroup", min_sub_group, text)
+
+
+def leaf_flaws(said: Sequence[WireSubGroup], least: int | None) -> Iterator[Flaw]:
+    """A flaw where more leaves have to have pods than one gang may have kinds of pods.
+
+    `least`: the PodGroup's minSubGroup. It is read all the same: what runs is counted by it.
+    """
+    inside: dict[str, list[WireSubGroup]] = {}
+    for each in said:
+        inside.setdefault(_parent(each), []).append(each)
+
+    def needed(name: str, least: int | None) -> int:
+        """Leaves in a sub-group that have pods at least; each name is taken once."""
+        members = inside.pop(name, ())
+        counts = sorted(
+            needed(each.name or "", each.min_sub_group)
+            if each.name in inside
+            else int(each.min_member != 0)
+            for each in members
+        )
+        return sum(counts if least is None else counts[:least])
+
+    leaves = needed("", least)
+    if leaves > MOST_KINDS:
+        what = "sub-groups that have to have pods"
+        yield too_many("subGroups", leaves, MOST_KINDS, what, is_fatal=False)
 
 
 def _least_flaws(each: WireSubGroup, members: int, where: str) -> Iterator[Flaw]:

@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import chain
 
-from app.dialects.spec import MOST_PODS, GangSpec
+from app.dialects.spec import MOST_KINDS, MOST_PODS, GangSpec
 from app.kube.core.node_requirements import too_many
 from app.kube.core.objects import Amounts, Shape
 from topology.nested.parts import DEPTH_MAX
-
-MOST_KINDS = 64  # of pods in one gang: what a search costs grows with their square
 
 Kinds = Mapping[tuple[str, Amounts, Shape], str]
 """The first pod, as namespace/name, of each leaf, request and shape."""
@@ -30,10 +28,16 @@ def too_large(spec: GangSpec) -> str:
 
 
 def too_varied(kinds: Kinds) -> str:
-    """Why a gang is none whose pods are of too many kinds for one search; "" if it may be."""
+    """Why a gang is none whose pods are of too many kinds for one search; "" if it may be.
+
+    What a search costs grows with the square of the kinds. Pods of two leaves are two pod sets to
+    it even where they are alike, for each leaf has to have its own.
+    """
     if len(kinds) <= MOST_KINDS:
         return ""
-    return f"its pods are of {len(kinds)} kinds, and a gang may have {MOST_KINDS}"
+    leaves = len({leaf for leaf, *_ in kinds})
+    why = f": pods of two of its {leaves} parts are of two" if leaves > 1 else ""
+    return f"its pods are of {len(kinds)} kinds, and a gang may have {MOST_KINDS}{why}"
 
 
 def too_demanding(kinds: Kinds, to_come: Mapping[Shape, str]) -> str:

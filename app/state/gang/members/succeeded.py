@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from app.dialects import corral
+from app.dialects.spec import MOST_KINDS
 from app.kube.core.cached import cached
-from app.state.gang.members.bounds import MOST_KINDS
 
 
 @dataclass(slots=True)

@@ -180,6 +180,38 @@ def test_a_leaf_without_min_member_is_refused_and_read_as_one_pod() -> None:
     assert (record.flaw, record.sub_groups[0].least) == ("", 1)
 
 
+@pytest.mark.parametrize(
+    ("tree", "needed"),
+    [
+        pytest.param(pod_group("pg", None, *(sub_group(f"s{at}", 1) for at in range(65))), 65),
+        pytest.param(pod_group("pg", None, *(sub_group(f"s{at}", 1) for at in range(64))), 0),
+        pytest.param(pod_group("pg", None, *(sub_group(f"s{at}", at % 2) for at in range(128))), 0),
+        pytest.param(
+            pod_group("pg", None, *(sub_group(f"s{at}", 1) for at in range(65)), minSubGroup=64), 0
+        ),
+        pytest.param(
+            pod_group(
+                "pg",
+                None,
+                sub_group("half", minSubGroup=33),
+                sub_group("all"),
+                *(sub_group(f"h{at}", 1, "half") for at in range(40)),
+                *(sub_group(f"a{at}", 1, "all") for at in range(33)),
+            ),
+            66,
+        ),
+    ],
+    ids=["one_too_many", "as_many_as_may_be", "half_of_none", "not_all_needed", "in_groups"],
+)
+def test_more_leaves_than_have_room_in_one_gang_are_told_and_read_all_the_same(
+    tree: Json, needed: int
+) -> None:
+    text = "must have at most 64 sub-groups that have to have pods"
+    assert errors(tree) == ([f"spec.subGroups: Too many: {needed}: {text}"] if needed else [])
+    record = decode_pod_group(msgspec.json.encode(tree))
+    assert (record.flaw, len(record.sub_groups)) == ("", len(tree["spec"]["subGroups"]))
+
+
 def test_a_circle_of_many_is_told_once_in_few_words() -> None:
     circle = [sub_group(f"s{at}", parent=f"s{(at + 1) % 200}") for at in range(200)]
     inside = sub_group("in", 1, parent="s7")

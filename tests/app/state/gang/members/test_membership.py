@@ -5,10 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from app.kube.watch.events import Listed
 from app.state.effects import Delete, EmitEvent
 from app.state.gang.gang import Phase
+from tests.app.dialects.kai import objects as kai
 from tests.app.state.lost import PREFIX, failed, replacement, started
-from tests.app.state.world import World, four_racks, members, racks
+from tests.app.state.world import LISTED, World, four_racks, members, racks
 from tests.records import RACK, REQUIRED, group, job, job_owner, job_pods, pod
 
 
@@ -131,6 +133,17 @@ def test_a_gang_of_too_many_kinds_of_pods_is_refused_by_name(kinds, is_placed):
     if not is_placed:
         sentence = world.filter(world.pods["uid-j0"]).sentence
         assert "its pods are of 65 kinds, and a gang may have 64" in sentence
+
+
+def test_pods_that_are_alike_are_of_as_many_kinds_as_there_are_parts_and_the_verdict_says_so():
+    world = World(four_racks(), kinds=(*LISTED, "PodGroup.scheduling.run.ai"))
+    world.apply(Listed("PodGroup.scheduling.run.ai", ()))
+    world.put(kai.group("pg", None, *(kai.sub_group(f"s{at}", 1) for at in range(65))))
+    world.put(*(kai.member(f"p{at}", f"s{at}", gpus=1) for at in range(65)))
+    world.tick()
+    sentence = world.filter(world.pods["uid-p0"]).sentence
+    assert "its pods are of 65 kinds, and a gang may have 64" in sentence
+    assert "pods of two of its 65 parts are of two" in sentence
 
 
 def test_a_gang_that_runs_takes_no_pods_of_too_many_kinds_either():

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 
 from app.dialects import corral
+from app.dialects.spec import MOST_KINDS
 from app.kube.watch.events import Listed
 from app.state.effects import Annotate
 from app.state.filter_result import Rejected
-from app.state.gang.members.bounds import MOST_KINDS
 from app.state.gang.members.succeeded import SucceededPods
 from app.state.report.notes import GONE_SECONDS, PRESENT_SECONDS
 from tests.app.state.lost import PREFIX, failed, replacement, started
