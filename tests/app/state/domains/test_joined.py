@@ -10,10 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.dialects.declared import JOINED
+from app.kube.watch.events import Listed
 from app.state.domains.named_levels import MOST_PER_NAMESPACE
+from app.state.journal.replay import replay
 from app.state.plan.single_nodes import with_levels
 from tests.app.dialects.kai.objects import group, member, sub_group, topology_record, within
-from tests.app.state.histories.test_kai import started, world_of
+from tests.app.state.histories.test_kai import KINDS, started, world_of
+from tests.app.state.journal.test_journal import RecordedWorld
 from tests.app.state.stories import finish, sentence
 from tests.records import node
 
@@ -242,6 +245,14 @@ def test_a_joined_topology_serves_no_other_gang_and_splits_no_value():
     assert not there.engine.topologies.is_declared(joined(there)[0])
     assert with_levels(there.engine.books, {ZONE, RACK}) == ()
     assert with_levels(there.engine.books, {ZONE, RACK}, PAIR.join.name) != ()
+
+
+def test_a_journal_with_joined_topologies_is_played_again():
+    there = RecordedWorld(grid(), kinds=KINDS, levels=())
+    there.apply(Listed("Topology.kai.scheduler", (ZONES, RACKS)))
+    there.apply(Listed("PodGroup.scheduling.run.ai", (PAIR,)))
+    assert len(started(there, *pods("a", 3), *pods("b", 3))) == 6
+    assert list(replay(there.lines)) == []
 
 
 @settings(max_examples=40)
