@@ -27,7 +27,7 @@ from app.simulate.view import Domain, Error, Place, Simulated, Simulation, Verdi
 from app.state.cache.books import ALL_NODES, TopologyBooks
 from app.state.engine import Engine
 from app.state.gang.gang import PLANNABLE, Gang, Phase
-from app.state.gang.members.membership import Member
+from app.state.gang.members.member import Member
 from app.state.gang.reasons import Reason
 from app.state.plan.question.request import copied
 from app.state.preempt.room import RoomRequest

@@ -22,7 +22,7 @@ from app.dialects.kueue import pod_groups
 from app.dialects.spec import GangKey
 from app.kube.core.objects import NodeRecord, PodRecord, Record, Requirement, Shape, Term
 from app.kube.watch.events import Kind
-from app.state.gang.members.membership import member_of
+from app.state.gang.members.member import member_of
 from tests.sim.clock import Clock, History
 from tests.sim.dialects import DIALECTS
 from tests.sim.violation import require

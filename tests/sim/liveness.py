@@ -21,7 +21,7 @@ from app.dialects.workloads.job import JOB
 from app.kube.core.objects import Amounts, PodRecord
 from app.state.born.giving_back import REFUSED_SECONDS
 from app.state.gang.gang import Phase
-from app.state.gang.members.membership import member_of
+from app.state.gang.members.member import member_of
 from app.state.gang.parts import Placeholder
 from tests.sim.absent import AbsentPlaces
 from tests.sim.api import NATIVE_GROUP, POD_GANG, ApiServer, Refused

@@ -9,7 +9,7 @@ from app.state.autoscaling.useless_nodes import KeptOff
 from app.state.cache.node_refusals import Shaped
 from app.state.effects import AskedPods, ObjectRef
 from app.state.gang.gang import Gang
-from app.state.gang.members.membership import Member
+from app.state.gang.members.member import Member
 
 MOST_OWNERS = 100  # of one request
 

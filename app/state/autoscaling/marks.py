@@ -30,7 +30,7 @@ from app.state.autoscaling.requests import REQUEST, Requests
 from app.state.effects import Mark
 from app.state.gang.gang import PLANNABLE, Gang, Phase
 from app.state.gang.gangs import Gangs
-from app.state.gang.members.membership import Member
+from app.state.gang.members.member import Member
 from app.state.gang.parts import SentMark, Version
 from app.state.isolation import confined
 from app.state.plan.planner import Planner

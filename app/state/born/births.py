@@ -30,7 +30,7 @@ from app.state.fairness.absent_pods import AbsentPods
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
 from app.state.gang.members import minimum
-from app.state.gang.members.membership import Member, member_of
+from app.state.gang.members.member import Member, member_of
 from app.state.gang.owners import Owners
 from app.state.gang.parts import Birth, Narrowing
 from app.state.lifecycle.roll_call import RollCalls

@@ -40,7 +40,7 @@ from app.state.born.suspended import Suspended
 from app.state.effects import EmitEvent, Evict, EvictOutcome
 from app.state.gang.gang import Gang, Phase
 from app.state.gang.gangs import Gangs
-from app.state.gang.members.membership import Member
+from app.state.gang.members.member import Member
 from app.state.gang.owners import Owners
 from app.state.gang.reasons import Reason
 from app.state.isolation import confined

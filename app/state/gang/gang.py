@@ -27,7 +27,8 @@ from dataclasses import dataclass, field
 from app.dialects import corral
 from app.dialects.spec import FailureLimit, GangKey, GangSpec, Lifecycle, Suspension
 from app.state.gang.members import minimum
-from app.state.gang.members.membership import Member, MembershipStatus
+from app.state.gang.members.member import Member
+from app.state.gang.members.membership import MembershipStatus
 from app.state.gang.members.succeeded import SucceededPods
 from app.state.gang.parts import (
     Absent,

@@ -12,7 +12,7 @@ from app.dialects.spec import GangKey
 from app.kube.core.objects import PodRecord
 from app.state.cache.totals import Totals
 from app.state.gang.gang import Gang, Phase, phase_of
-from app.state.gang.members.membership import Member
+from app.state.gang.members.member import Member
 
 
 @dataclass(slots=True)

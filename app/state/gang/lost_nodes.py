@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from app.dialects.spec import GangSpec
 from app.state.gang.gang import Gang
 from app.state.gang.members import minimum
-from app.state.gang.members.membership import Member
+from app.state.gang.members.member import Member
 from app.state.gang.parts import FailedNode
 
 

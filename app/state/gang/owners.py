@@ -10,7 +10,7 @@ from app.dialects.registry import Dialects
 from app.dialects.spec import FailureLimit
 from app.kube.core.objects import ObjectRecord
 from app.state.gang.gang import Gang
-from app.state.gang.members.membership import Member
+from app.state.gang.members.member import Member
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from app.dialects.spec import GangSpec
-from app.state.gang.members.membership import Member
+from app.state.gang.members.member import Member
 from app.state.gang.reasons import Reason
 from topology.model.answer import NoFit
 

@@ -29,7 +29,7 @@ from app.kube.core.objects import (
 from app.kube.watch.events import Kind
 from app.state.cache.books import Booking
 from app.state.engine import Engine
-from app.state.gang.members.membership import Member
+from app.state.gang.members.member import Member
 from app.state.journal.lines import ENCODER, first_line
 from app.state.pods.arrivals import WaitingPod
 from app.state.pods.nominations import Nomination

@@ -20,7 +20,7 @@ from app.state.claims.claim_reader import ClaimReader
 from app.state.claims.named_pods import NamedPods
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
-from app.state.gang.members.membership import Member, member_of
+from app.state.gang.members.member import Member, member_of
 from app.state.isolation import OnFault, confined
 from app.state.lifecycle.members import Members
 from app.state.objects.declared import Objects

@@ -17,7 +17,7 @@ from app.dialects import corral
 from app.kube.core.objects import PodRecord
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
-from app.state.gang.members.membership import Member
+from app.state.gang.members.member import Member
 from app.state.gang.owners import Owners
 from app.state.plan.planner import Planner
 from app.state.report import messages

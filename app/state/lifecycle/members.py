@@ -13,7 +13,7 @@ from app.dialects.spec import Claim, GangKey
 from app.kube.core.objects import PodRecord
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
-from app.state.gang.members.membership import Member, is_same_claim, member_of
+from app.state.gang.members.member import Member, is_same_claim, member_of
 from app.state.lifecycle.disruption import Disruptions
 from app.state.lifecycle.roll_call import RollCalls
 from app.state.objects.declared import Objects

@@ -17,7 +17,8 @@ from app.dialects.spec import GangSpec, LeafPods, Said
 from app.state.domains.topologies import Topologies
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
-from app.state.gang.members.membership import Member, membership_status
+from app.state.gang.members.member import Member
+from app.state.gang.members.membership import membership_status
 from app.state.isolation import confined
 from app.state.lifecycle.disruption import Disruptions
 from app.state.objects.declared import Objects

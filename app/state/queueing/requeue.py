@@ -18,7 +18,7 @@ from app.dialects.spec import GangKey
 from app.fair_queue import FairQueue
 from app.kube.core.objects import PodRecord
 from app.state.gang.gang import Gang
-from app.state.gang.members.membership import Member
+from app.state.gang.members.member import Member
 from app.state.queueing import ungating
 from app.state.queueing.nominating import Nominating
 from app.state.queueing.outbox import Outbox

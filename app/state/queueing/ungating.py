@@ -27,7 +27,7 @@ from app.dialects import corral
 from app.dialects.provisioning import keys
 from app.state.effects import Ungate
 from app.state.gang.gang import Gang
-from app.state.gang.members.membership import Member
+from app.state.gang.members.member import Member
 from app.state.settings import EngineSettings
 
 UNSEEN_SECONDS = 10.0  # an Ungate whose result the watch does not show is sent again …

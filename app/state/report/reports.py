@@ -29,7 +29,7 @@ from app.state.effects import (
 from app.state.gang.gang import PLANNABLE, Gang, Phase
 from app.state.gang.lost_nodes import lacks_lost_pods
 from app.state.gang.members import minimum
-from app.state.gang.members.membership import Member
+from app.state.gang.members.member import Member
 from app.state.gang.owners import Owners
 from app.state.gang.parts import Attempt
 from app.state.gang.reasons import Reason

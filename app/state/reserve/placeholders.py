@@ -26,7 +26,7 @@ import msgspec
 
 from app.dialects.spec import Index, LeafSpec
 from app.state.gang.gang import Gang
-from app.state.gang.members.membership import Member
+from app.state.gang.members.member import Member
 from app.state.gang.parts import Placeholder
 
 

@@ -17,7 +17,7 @@ from app.state.fairness.absent_pods import AbsentPods
 from app.state.fairness.starvation import Starvation
 from app.state.gang.gang import Gang, Phase
 from app.state.gang.gangs import Gangs
-from app.state.gang.members.membership import Member
+from app.state.gang.members.member import Member
 from app.state.plan.planner import Planner
 from app.state.plan.single_nodes import SingleNodes
 from app.state.plan.verdict import CLAIMS_NOT_COUNTED, NoPlan, Plan

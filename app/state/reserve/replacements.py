@@ -16,7 +16,7 @@ from app.state.cache.eligibility import may_stay
 from app.state.gang import lost_nodes
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
-from app.state.gang.members.membership import Member
+from app.state.gang.members.member import Member
 from app.state.plan.planner import Planner
 from app.state.plan.single_nodes import SingleNodes
 from app.state.plan.verdict import Plan

@@ -15,7 +15,7 @@ from app.state.effects import RejectBind
 from app.state.fairness.absent_pods import AbsentPods
 from app.state.fairness.owed_places import OwedPlaces
 from app.state.gang.gang import Gang
-from app.state.gang.members.membership import Member
+from app.state.gang.members.member import Member
 from app.state.plan.planner import Planner
 from app.state.plan.verdict import Plan
 from app.state.queueing.outbox import Outbox

@@ -12,7 +12,7 @@ from app.explain import finding
 from app.explain.gangs import view
 from app.explain.view import GangPage
 from app.state.gang.gang import Gang
-from app.state.gang.members.membership import Member
+from app.state.gang.members.member import Member
 from app.state.gang.reasons import Reason
 from tests.app.state.world import World, four_racks, members
 from tests.records import RACK, REQUIRED, group, job_pods, pod

@@ -1,5 +1,6 @@
 """Who belongs to a gang.
 
-`membership.py` sorts a gang's pods out, `minimum.py` says which of them it cannot start without,
-`succeeded.py` remembers those that have ended well.
+A pod and its claim are a `member.py`; `membership.py` sorts a gang's members out, `minimum.py` says
+which of them it cannot start without, `contradictions.py` why it is invalid, and `bounds.py` how
+much one search looks at. `succeeded.py` remembers those that have ended well.
 """

@@ -1,6 +1,6 @@
-"""Who belongs to a gang: its pods as members, and how they stand to what the gang is to be.
+"""How a gang's members stand to what the gang is to be.
 
-    pod + claim ──member_of──▶ Member    members + spec ──▶ bound, joining, excess, mismatched
+    members + spec ──▶ bound, joining, excess, mismatched
 
 What the owning workload declares counts for more than what its pods say; of a gang that runs, the
 members that run say how large it is. Whether a member has a node planned is not this file's
@@ -12,121 +12,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from typing import TypeVar
 
-from app.dialects import corral, workload_level
-from app.dialects.spec import (
-    ANYWHERE,
-    NOTHING_SAID,
-    Claim,
-    GangSpec,
-    Index,
-    LeafPods,
-    LeafSpec,
-    Said,
-)
-from app.kube.core.cached import KIB, cached
-from app.kube.core.objects import Amounts, PodRecord, Shape
-from app.state.gang.members import bounds, minimum
-from topology.model.request import Constraint, Slice
+from app.dialects.spec import GangSpec, LeafPods, LeafSpec, Said
+from app.state.gang.members import minimum
+from app.state.gang.members.contradictions import why_invalid
 
-ANY_SHAPE = Shape()
+# Both may be imported from here as well.
+from app.state.gang.members.member import Member as Member
+from app.state.gang.members.member import member_of as member_of
+
 NONE_GONE: Mapping[str, int] = {}
 
 SpecOf = Callable[[Sequence[Said], Sequence[Said], Mapping[str, LeafPods]], GangSpec | None]
 """What a gang is: of what its live pods say, what its failed pods said, and the pods of each leaf
 that live or have succeeded."""
-Seniority = tuple[bool, int, int, str, str]
 
 _Kind = TypeVar("_Kind", bound=Hashable)
-
-
-@dataclass(slots=True)
-class Member:
-    """One pod of a gang; `flaw` is what is wrong with its own claim, or ""."""
-
-    pod: PodRecord
-    said: Said = NOTHING_SAID
-    leaf: str = ""  # its leaf in the gang's spec; "": request and shape tell leaves apart
-    index: Index | None = None
-    flaw: str = ""
-    constraint: Constraint = ANYWHERE
-    slices: tuple[Slice, ...] = ()
-    allowed: frozenset[str] | None = None  # nodes we narrowed the pod to when ungating it
-    narrowed_by: tuple[tuple[str, str], ...] = ()  # labels of these, where the pod names no nodes
-    shape: Shape = ANY_SHAPE  # the pod's own, without what we narrowed
-    started_with: tuple[tuple[str, int], ...] = ()  # pods per pod set, as the gang started
-    like: str = ""  # the leaf of members of its kind, where it names none itself
-    seniority: Seniority = field(init=False, repr=False, compare=False)
-    """Order in which members join and get their nodes: as numbered, else by age."""
-    _digest: str = field(default="", init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        part, index = (self.index.part, self.index.index) if self.index else (0, 0)
-        self.seniority = (self.index is None, part, index, self.pod.created, self.pod.name)
-
-    @property
-    def is_live(self) -> bool:
-        """Whether the pod still runs or may still start."""
-        return not self.pod.is_finished and not self.pod.is_terminating
-
-    @property
-    def is_done(self) -> bool:
-        """Whether the pod has succeeded and no other need take its place."""
-        return self.pod.phase == "Succeeded" and not self.said.is_serving
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether the pod has failed, or ends, and is still there."""
-        return not (self.is_live or self.is_done)
-
-    @property
-    def is_narrowed(self) -> bool:
-        """Whether the pod can only go to some nodes that we chose."""
-        return self.allowed is not None or bool(self.narrowed_by)
-
-    @property
-    def is_gated(self) -> bool:
-        """Whether our gate keeps kube-scheduler from asking for the pod."""
-        return corral.GATE in self.pod.gates
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether no gate but ours is left: a foreign one says that the pod may not start yet."""
-        return all(gate == corral.GATE for gate in self.pod.gates)
-
-    @property
-    def pod_set_group(self) -> str:
-        """The name that a leader and its workers share, "" where there is none."""
-        return self.said.pod_set_group
-
-    @property
-    def role(self) -> tuple[object, ...]:
-        """Members of one role are identical to the placement; each pod set group has its own."""
-        return (self.named_leaf, *self.kind)
-
-    @property
-    def named_leaf(self) -> str:
-        """Its leaf, or that of those like it; "": none of them names one."""
-        return self.leaf or self.like
-
-    @property
-    def kind(self) -> tuple[object, ...]:
-        """What tells it apart from members of which none names a leaf."""
-        return (self.pod_set_group, self.pod.request, self.shape)
-
-    @property
-    def pod_set(self) -> str:
-        """A name for its leaf, or for its request and shape where no leaf has a name."""
-        return self.named_leaf or self.digest
-
-    @property
-    def digest(self) -> str:
-        """A name for its request and shape."""
-        if not self._digest:
-            self._digest = _digest(self.pod.request, self.shape)
-        return self._digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,51 +67,6 @@ class MembershipStatus:
         return None if self.spec is None else self.spec.topology
 
 
-def member_of(pod: PodRecord, claim: Claim) -> Member:
-    """The record of a pod that claims to belong to a gang."""
-    shape, allowed = corral.own_shape(pod)
-    text = pod.annotations.get(corral.POD_SETS)
-    started_with = corral.pod_sets_from_text(text) if text else ()
-    if claim.flaw:
-        return Member(pod, flaw=claim.flaw, shape=shape, started_with=started_with)
-    return Member(
-        pod,
-        claim.said,
-        claim.leaf,
-        claim.index,
-        constraint=claim.said.constraint,
-        slices=claim.said.slices,
-        allowed=allowed,
-        narrowed_by=corral.narrowed_labels(pod),
-        shape=shape,
-        started_with=started_with,
-    )
-
-
-@cached(512, 4 * KIB)
-def _digest(request: Amounts, shape: Shape) -> str:
-    """Short, and the same in every process: it is written on pods and read back."""
-    return blake2b(repr((request, shape)).encode(), digest_size=4).hexdigest()
-
-
-def is_same_claim(before: Member, member: Member) -> bool:
-    """Whether a member counts in its gang like before, but for its gates and its node.
-
-    Most events of a pod are no news to its gang: conditions, annotations, phases.
-    """
-    was, pod = before.pod, member.pod
-    return (
-        was.is_terminating == pod.is_terminating
-        and (was.phase == pod.phase or not (was.is_finished or pod.is_finished))
-        and before.is_ready == member.is_ready
-        and before.role == member.role
-        and was.priority == pod.priority
-        and (before.said is member.said or before.said == member.said)
-        and before.index == member.index
-        and before.flaw == member.flaw
-    )
-
-
 def membership_status(
     members: Iterable[Member], spec_of: SpecOf, gone: Mapping[str, int] = NONE_GONE
 ) -> MembershipStatus:
@@ -230,11 +87,13 @@ def membership_status(
     elif spec is not None:
         _liken(everyone, spec)
         gone = _named_now(gone, everyone)
-    problem = _problem(live, spec) if not bound else ""
     highest_priority = max((member.pod.priority for member in live), default=0)
     if spec is None:
         return MembershipStatus(
-            bound, members_live=len(live), highest_priority=highest_priority, problem=problem
+            bound,
+            members_live=len(live),
+            highest_priority=highest_priority,
+            problem=why_invalid(live, None, runs=bool(bound)),
         )
     if not spec.lifecycle.remembers_succeeded:
         gone = NONE_GONE
@@ -258,9 +117,7 @@ def membership_status(
     may_be_apart = spec.is_elastic or (bool(bound) and spec.lifecycle.repairs_together)
     apart = _apart(spec, ready, has, settled) if may_be_apart else ()
     unbound = tuple(_without(ready, apart)) if apart else ready
-    problem = problem or ("" if bound else spec.flaw or bounds.too_large(spec))
-    problem = problem or ("" if bound else _too_many_roles(spec, joining))
-    problem = problem or _beyond_bounds(spec, joining)
+    problem = why_invalid(live, spec, joining, runs=bool(bound))
     return MembershipStatus(
         bound,
         joining,
@@ -480,92 +337,3 @@ def _to_come(
         if driver.said.leaves:
             return tuple(leaf for leaf in driver.said.leaves if leaf.name != driver.leaf)
     return ()
-
-
-def _problem(live: list[Member], spec: GangSpec | None) -> str:
-    """The first contradiction among members, as a sentence; "" if they agree."""
-    for member in live:
-        if member.flaw:
-            return member.flaw
-    first = next((member for member in live if member.said.pods is not None), None)
-    roles: dict[tuple[object, ...], Member] = {}
-    for member in live:
-        if first and member.said.pods not in (None, first.said.pods):
-            return _disagree(first, member, member.said.where, "pods")
-        like = roles.setdefault(member.role, member)
-        if (like.constraint, like.slices) != (member.constraint, member.slices):
-            return _disagree(like, member, "the topology annotations", "constraint")
-    return _levels_apart(live, spec) or _said_otherwise(live, spec)
-
-
-def _said_otherwise(live: Iterable[Member], spec: GangSpec | None) -> str:
-    """Which pod requests another domain than an object does for it, as a sentence; "": none."""
-    declared = {} if spec is None else {leaf.name: leaf for leaf in spec.leaves()}
-    seen: set[tuple[int, str]] = set()  # the pods of a template share what they say
-    for member in live:
-        leaf, said = declared.get(member.leaf), member.said
-        if leaf is None or leaf.constraint is None or (id(said), leaf.name) in seen:
-            continue
-        seen.add((id(said), leaf.name))
-        own = (said.constraint, said.slices)
-        if own not in ((ANYWHERE, ()), (leaf.constraint, leaf.slices)):
-            pod = f"pod {member.pod.namespace}/{member.pod.name}"
-            where = spec.where if spec is not None else ""
-            return f"{pod}: its topology annotations do not say the same as those of {where}"
-    return ""
-
-
-def _levels_apart(live: Iterable[Member], spec: GangSpec | None) -> str:
-    """Why what is requested for all members together contradicts itself; "" if it does not."""
-    named = list(spec.levels_named) if spec is not None else []
-    said: set[int] = set()  # the pods of a template share one
-    for member in live:
-        if id(member.said) not in said and member.said.together != ANYWHERE:
-            named.append((f"pod {member.pod.namespace}/{member.pod.name}", member.said.together))
-        said.add(id(member.said))
-    return workload_level.contradiction(named)
-
-
-def _too_many_roles(spec: GangSpec, joining: Sequence[Member]) -> str:
-    """Why a gang of so many kinds of pods is none, in Kueue's words; "" if it may have them.
-
-    A pod that names no leaf is of the kind of those that are like it.
-    Source: kueue pkg/controller/jobs/pod/pod_controller.go (v0.19), ConstructComposableWorkload.
-    """
-    if spec.most_roles is None:
-        return ""
-    names = {leaf.name for leaf in spec.leaves()} | {member.leaf for member in joining}
-    named, unnamed = (
-        {(each.pod.request, each.shape) for each in joining if bool(each.leaf) == is_named}
-        for is_named in (True, False)
-    )
-    if len(names - {""}) + len(unnamed - named) <= spec.most_roles:
-        return ""
-    return f"pod group can't include more than {spec.most_roles} roles"
-
-
-def _beyond_bounds(spec: GangSpec, joining: Iterable[Member]) -> str:
-    """What the gang has more of than one search looks at, as a sentence; "" if nothing."""
-    kinds: dict[tuple[str, Amounts, Shape], str] = {}
-    for each in joining:
-        kinds.setdefault((each.leaf, each.pod.request, each.shape), each.pod.key)
-    to_come = {leaf.like.pod.shape: leaf.name for leaf in spec.leaves() if leaf.like is not None}
-    return bounds.too_varied(kinds) or bounds.too_demanding(kinds, to_come)
-
-
-def _disagree(one: Member, other: Member, where: str, what: str) -> str:
-    said = [
-        f"pod {member.pod.name} says {_shown(member, what)}"
-        for member in sorted((one, other), key=lambda member: member.pod.name)
-    ]
-    return f"members disagree on {where}: {', '.join(said)}"
-
-
-def _shown(member: Member, what: str) -> str:
-    if what == "pods":
-        return str(member.said.pods)
-    constraint = member.constraint
-    slices = "".join(f", slices of {part.pods} in {part.level}" for part in member.slices)
-    if constraint.required:
-        return f"required {constraint.required}{slices}"
-    return (f"preferred {constraint.preferred}" if constraint.preferred else "anywhere") + slices

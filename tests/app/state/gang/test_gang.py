@@ -8,7 +8,8 @@ import pytest
 from app.dialects.spec import FailureLimit, GangKey, GangSpec, GroupSpec, Lifecycle, Said
 from app.state.filter_result import Passed
 from app.state.gang.gang import Gang
-from app.state.gang.members.membership import Member, MembershipStatus
+from app.state.gang.members.member import Member
+from app.state.gang.members.membership import MembershipStatus
 from tests.app.state.world import World, four_racks, members
 from tests.records import (
     RACK,

@@ -12,7 +12,8 @@ from app.dialects.spec import GangKey, GangSpec, GroupSpec, Said
 from app.state.effects import Bind, BindFailed, RejectBind
 from app.state.filter_result import Pinned, Rejected
 from app.state.gang.gang import Gang, Phase
-from app.state.gang.members.membership import Member, MembershipStatus
+from app.state.gang.members.member import Member
+from app.state.gang.members.membership import MembershipStatus
 from app.state.lifecycle.permit import started_with
 from tests.app.state.world import Names, World, four_racks, members, racks
 from tests.records import RACK, REQUIRED, group, job, job_pods, pod

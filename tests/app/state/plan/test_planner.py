@@ -10,7 +10,8 @@ from app.kube.core.objects import Shape, Taint
 from app.state.cache.node_refusals import Refusals
 from app.state.filter_result import Pinned, Rejected
 from app.state.gang.gang import Gang
-from app.state.gang.members.membership import Member, membership_status
+from app.state.gang.members.member import Member
+from app.state.gang.members.membership import membership_status
 from app.state.plan.planner import NoPlan
 from tests.app.state.crews import CrewWorld, hands
 from tests.app.state.world import World, four_racks, members, racks

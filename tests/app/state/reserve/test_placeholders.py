@@ -12,7 +12,8 @@ from app.kube.core.objects import Owner, Shape, Taint, Toleration
 from app.state.effects import Evict
 from app.state.filter_result import Rejected
 from app.state.gang.gang import Gang, Phase
-from app.state.gang.members.membership import Member, MembershipStatus
+from app.state.gang.members.member import Member
+from app.state.gang.members.membership import MembershipStatus
 from app.state.gang.parts import Placeholder
 from app.state.reserve.placeholders import _to_come, place_for
 from tests.app.state.crews import CrewWorld, hands, placed
