@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from app.dialects.spec import GangKey
 from app.kube.core.objects import PodRecord
-from app.state.fairness.starvation import Earmark
+from app.state.fairness.earmark import Earmark
 from app.state.filter_result import FilterAnswer, Passed
 from app.state.gang.gang import Gang
 from tests.records import GPU

@@ -203,7 +203,7 @@ PLANTED = (
         "nodes kept for a starving gang are given to gangs behind it in the queue",
     ),
     Planted(
-        "app.state.fairness.starvation.Earmark.bars",
+        "app.state.fairness.earmark.Earmark.bars",
         Change(
             "expression",
             "any(resource in self.scarce for resource, _ in pod.request)",

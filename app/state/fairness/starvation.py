@@ -28,25 +28,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
 import numpy as np
 
 from app.dialects.spec import GangKey
-from app.kube.core.objects import Amounts, PodRecord
+from app.kube.core.objects import PodRecord
 from app.state.cache.books import Books, TopologyBooks
 from app.state.cache.node_table import NodeTable
+from app.state.fairness.earmark import Earmark, scarce_in
 from app.state.fairness.endings import Endings
-from app.state.fairness.expected_room import (
-    Expected,
-    Need,
-    first_room,
-    fitting,
-    take,
-    wanted_slots,
-)
+from app.state.fairness.enough_nodes import ANYWHERE, Fit, Lasting, Sought, fewest
+from app.state.fairness.expected_room import Expected, Need, first_room, wanted_slots
 from app.state.fairness.run_times import RunTimes
 from app.state.gang.gang import Gang
 from app.state.isolation import confined
@@ -58,54 +53,13 @@ from app.state.settings import EngineSettings
 from app.state.turns.queue import in_order, rank_in_queue
 from topology.fit import fit
 from topology.model.capacity import Capacity
-from topology.model.resources import PODS, Counts, Mask
-from topology.model.tree import Tree
+from topology.model.resources import Counts, Mask
 
 NOTHING: frozenset[str] = frozenset()
 MOST_TRIED = 32  # gangs in one review; the others are tried in the next ones
 MOST_TRIED_IN_NAMESPACE = 4
 MOST_NODES_READ = 2_048  # in one review for what lasts there: added up, 5 us for 30 pods
 MOST_DOMAINS = 4  # tried for one gang
-ANYWHERE = -1  # the level of a gang that requires none
-
-
-@dataclass(frozen=True, slots=True)
-class Earmark:
-    """The nodes kept for one gang, which pods they are closed to, and for how long."""
-
-    nodes: frozenset[str]
-    priority: int
-    scarce: frozenset[str]  # pods that request any of these are kept off
-    since: float
-    until: float
-    free_at: float = -math.inf
-    """When all of them are likely to be free; -infinity: nothing says when."""
-
-    @property
-    def is_expected(self) -> bool:
-        """Whether it is likely to become free at some time."""
-        return self.free_at > -math.inf
-
-    def opens_more_than(self, other: Earmark) -> bool:
-        """Whether pods may pass this one that the other one keeps off."""
-        return not other.nodes <= self.nodes or self.free_at > other.free_at
-
-    def bars(self, pod: PodRecord) -> bool:
-        """Whether these nodes are closed to an ordinary pod.
-
-        Pods of DaemonSets are ordinary: an owner is what the pod says, and those that a node needs
-        have a higher priority.
-        """
-        return pod.priority <= self.priority and any(
-            resource in self.scarce for resource, _ in pod.request
-        )
-
-
-def scarce_in(requests: Iterable[Amounts]) -> frozenset[str]:
-    """What an earmark for such pods keeps: the devices that they request, else all of it."""
-    asked = {resource for request in requests for resource, _ in request}
-    devices = {resource for resource in asked if "/" in resource}
-    return frozenset(devices or asked - {PODS})
 
 
 @dataclass(slots=True)
@@ -148,7 +102,7 @@ class Starvation:
             self.endings.begin(now)
         else:
             self.endings.forget()
-        self._give(starving, now, _Lasting(self.books, MOST_NODES_READ))
+        self._give(starving, now, Lasting(self.books, MOST_NODES_READ))
         rank = {gang.key: rank_in_queue(gang) for gang in starving}
         self.planner.earmark(
             {key: (each.nodes, rank[key]) for key, each in self.of.items()},
@@ -177,7 +131,7 @@ class Starvation:
         self.too_large = {key: nodes for key, nodes in self.too_large.items() if key in starving}
         self._tried &= starving
 
-    def _give(self, starving: Sequence[Gang], now: float, lasting: _Lasting) -> None:
+    def _give(self, starving: Sequence[Gang], now: float, lasting: Lasting) -> None:
         """Try gangs in turn, those as well whose nodes get free at some time: others may before."""
         kept = Counter(key.namespace for key in self.of)
         kept.update({namespace: len(ends) for namespace, ends in self._rests.items()})
@@ -195,12 +149,12 @@ class Starvation:
             self.planner.budget.spend(namespace, self.endings.cost - before)
             kept[namespace] += mark is None and gang.key in self.of
 
-    def _is_spent(self, tried: int, lasting: _Lasting) -> bool:
+    def _is_spent(self, tried: int, lasting: Lasting) -> bool:
         """Whether the rest waits for the next review."""
         is_spent = lasting.is_spent or self.endings.is_spent or self.planner.budget.is_spent
         return is_spent or tried >= MOST_TRIED
 
-    def _try(self, gang: Gang, now: float, lasting: _Lasting) -> None:
+    def _try(self, gang: Gang, now: float, lasting: Lasting) -> None:
         """Find the nodes of a gang, anew if it has some; not before what runs there is read."""
         self._tried.add(gang.key)
         mark = self.of.pop(gang.key, None)  # its own nodes are free for it
@@ -216,7 +170,7 @@ class Starvation:
         if found is not None:
             self.of[gang.key] = found
 
-    def _has_read(self, sought: _Sought) -> bool:
+    def _has_read(self, sought: Sought) -> bool:
         slots = wanted_slots(sought.fits, [slots for slots, _ in sought.domains()])
         return self.endings.have_read([sought.tree.nodes[slot] for slot in slots.tolist()])
 
@@ -271,7 +225,7 @@ class Starvation:
 
     # -- which nodes -----------------------------------------------------------------------------
 
-    def _sought(self, gang: Gang) -> _Sought | None:
+    def _sought(self, gang: Gang) -> Sought | None:
         """What a gang needs, and which nodes could take it; None: none are kept for such a one."""
         self.too_large.pop(gang.key, None)
         viewed = self.planner.view(gang)
@@ -294,9 +248,9 @@ class Starvation:
         levels = {level for pod_set in pod_sets for level in pod_set.required}
         level = min((topology.levels.index(each) for each in levels), default=ANYWHERE)
         is_whole = len(levels) > 1 or any(pod_set.slices for pod_set in pod_sets)
-        return _Sought(gang, fits, topology.tree, level, is_whole=is_whole)
+        return Sought(gang, fits, topology.tree, level, is_whole=is_whole)
 
-    def _chosen(self, sought: _Sought, now: float, lasting: _Lasting) -> Earmark | None:
+    def _chosen(self, sought: Sought, now: float, lasting: Lasting) -> Earmark | None:
         """Nodes of the domain that is likely to have room first, if that is known of some.
 
         Else of that where most of the gang fits now, of those that could take it all.
@@ -318,7 +272,7 @@ class Starvation:
             free_at=found.at if found else -math.inf,
         )
 
-    def _expected(self, sought: _Sought) -> Expected | None:
+    def _expected(self, sought: Sought) -> Expected | None:
         """The slots of the domain that is likely to have room first, unless they are too many."""
         if sought.is_whole and sought.level == ANYWHERE:
             return None
@@ -334,7 +288,7 @@ class Starvation:
             self.too_large[sought.gang.key] = nodes
         return found if nodes <= most - len(self.nodes()) else None
 
-    def _slots(self, sought: _Sought, lasting: _Lasting) -> Sequence[int]:
+    def _slots(self, sought: Sought, lasting: Lasting) -> Sequence[int]:
         """The slots to keep, none if there are none or too many."""
         fits, tree, is_whole = sought.fits, sought.tree, sought.is_whole
         most = self._most_nodes()
@@ -348,7 +302,7 @@ class Starvation:
             least = min(least, needed)
             if needed > most:
                 continue
-            kept = () if is_whole else _fewest(fits, slots, lasting)
+            kept = () if is_whole else fewest(fits, slots, lasting)
             if not kept and all(each.fits_in(slots, lasting) for each in fits):
                 kept = slots
             if kept and len(kept) <= most - len(self.nodes()) and not lasting.is_spent:
@@ -359,7 +313,7 @@ class Starvation:
 
     def _fit(
         self, pod_set: PodSetMembers, pods: int, topology: TopologyBooks, is_left: Mask
-    ) -> _Fit:
+    ) -> Fit:
         vector = self.books.vector(pod_set.shaped[0])
         rows = [row for row, amount in enumerate(vector) if amount]
         asked = [vector[row] for row in rows]
@@ -370,120 +324,13 @@ class Starvation:
             may_host &= among(pod_set.allowed, topology)
         now = fit.pods_per_node(capacity.free(rows), asked)
         empty = fit.pods_per_node([_row(capacity, row) for row in rows], asked)
-        return _Fit(
+        return Fit(
             pods,
             pod_set.shaped[0],
             topology.tree,
             np.where(may_host, now, 0),
             np.where(may_host, empty, 0),
         )
-
-
-@dataclass(slots=True)
-class _Lasting:
-    """What nodes have left beside pods that do not end by themselves; reads only so many nodes."""
-
-    books: Books
-    most_nodes: int
-    _left: dict[str, dict[str, int]] = field(default_factory=dict)
-
-    @property
-    def is_spent(self) -> bool:
-        return len(self._left) >= self.most_nodes
-
-    def left_on(self, node: str) -> Mapping[str, int]:
-        """Amounts by resource; nothing for a node that is one too many."""
-        if node in self._left or self.is_spent:
-            return self._left.get(node, {})
-        left = self._left[node] = dict(self.books.nodes[node].allocatable)
-        for uid, request in self.books.bound_on.get(node, {}).items():
-            if uid in self.books.lasting:
-                take(left, request)
-        return left
-
-
-@dataclass(frozen=True, slots=True)
-class _Sought:
-    """What a gang needs. `level`: of its domain; `is_whole`: all of a domain is kept."""
-
-    gang: Gang
-    fits: Sequence[_Fit]
-    tree: Tree
-    level: int
-    is_whole: bool
-
-    @property
-    def is_for_absent(self) -> bool:
-        """Whether some of its pods do not exist."""
-        return any(each.pod.uid in self.gang.placeholders for each in self.gang.unplanned())
-
-    def domains(self) -> Iterator[tuple[range, int]]:
-        """The slots of those that could take all of it, and how many of its pods fit there now.
-
-        Those first where most do. ANYWHERE is not measured.
-        """
-        if self.level == ANYWHERE:
-            yield range(len(self.tree.nodes)), 0
-            return
-        starts = self.tree.starts[self.level]
-        is_large_enough = np.ones(len(starts), dtype=np.bool_)
-        fit_now = np.zeros(len(starts), dtype=np.int64)
-        for each in self.fits:
-            is_large_enough &= np.add.reduceat(each.empty, starts) >= each.pods
-            fit_now += np.minimum(np.add.reduceat(each.now, starts), each.pods)
-        found = np.argsort(-fit_now, kind="stable")
-        for domain in found[is_large_enough[found]].tolist():
-            slots = self.tree.slots(self.level, domain)
-            yield range(slots.start, slots.stop), int(fit_now[domain])
-
-
-@dataclass(frozen=True, slots=True)
-class _Fit:
-    """Pods of one pod set: how many to place, fit on each node now, and would fit on it empty."""
-
-    pods: int
-    request: Amounts
-    tree: Tree
-    now: Counts
-    empty: Counts
-
-    def least_nodes(self, slots: range) -> int:
-        """How many of these nodes it needs at least; more than there are if all are too few."""
-        empty = np.sort(self.empty[slots.start : slots.stop])[::-1]
-        return int(np.searchsorted(np.cumsum(empty), self.pods)) + 1
-
-    def fits_in(self, slots: range, lasting: _Lasting) -> bool:
-        """Whether these nodes could take it once what ends there has ended."""
-        return sum(self.once_free(slot, lasting) for slot in slots) >= self.pods
-
-    def once_free(self, slot: int, lasting: _Lasting) -> int:
-        """How many pods the node could take then."""
-        if not self.empty[slot]:
-            return 0
-        left = lasting.left_on(self.tree.nodes[slot])
-        return fitting(left, self.request)
-
-
-def _fewest(fits: Sequence[_Fit], slots: range, lasting: _Lasting) -> Sequence[int]:
-    """Nodes of a domain, those with most room now first, as few as could take all; none if none.
-
-    No two pod sets share a node: what one leaves of it may be too little for the other.
-    """
-    chosen: set[int] = set()
-    for each in fits:
-        left = each.pods
-        by_room = np.lexsort(
-            (-each.empty[slots.start : slots.stop], -each.now[slots.start : slots.stop])
-        )
-        for slot in (by_room + slots.start).tolist():
-            if slot not in chosen and (pods := each.once_free(slot, lasting)):
-                chosen.add(slot)
-                left -= pods
-                if left <= 0:
-                    break
-        if left > 0:
-            return ()
-    return sorted(chosen)
 
 
 def _present(gang: Gang, pod_set: PodSetMembers) -> int:
