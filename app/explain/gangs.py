@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 
 from app.explain.view import GangView, NeedsNodes, Pods
 from app.state.autoscaling.requests import REQUEST
-from app.state.cache.books import Books, TopologyBooks
+from app.state.cache.books import Books
+from app.state.cache.topology_books import TopologyBooks
 from app.state.gang.gang import PLANNABLE, Gang, Phase
 from app.state.gang.reasons import Reason
 

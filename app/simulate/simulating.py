@@ -24,7 +24,8 @@ from app.simulate.copying import Copy
 from app.simulate.given import Given
 from app.simulate.made import Made, TooLarge, make, resources_of, with_scheduler
 from app.simulate.view import Domain, Error, Place, Simulated, Simulation, Verdict
-from app.state.cache.books import ALL_NODES, TopologyBooks
+from app.state.cache.books import ALL_NODES
+from app.state.cache.topology_books import TopologyBooks
 from app.state.engine import Engine
 from app.state.gang.gang import PLANNABLE, Gang, Phase
 from app.state.gang.members.member import Member

@@ -16,7 +16,7 @@ from app.cli.audit.units import Unit, groups_of, levels_of, running, units_of
 from app.cli.audit.verdicts import Verdict
 from app.dialects.declared import JOINED
 from app.kube.core.objects import NodeRecord
-from app.state.cache.books import TopologyBooks
+from app.state.cache.topology_books import TopologyBooks
 from topology.model.request import Constraint, Slice
 
 WORDS = "words"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from app.dialects.nvlink import level_value
 from app.kube.core.objects import NodeRecord
-from app.state.cache.books import TopologyBooks
+from app.state.cache.topology_books import TopologyBooks
 from topology.model.explicit_tree import ALONE
 from topology.model.levels import NODE_LEVEL
 

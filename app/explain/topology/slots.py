@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.explain.topology.usage import Wanted, vector_of
-from app.state.cache.books import TopologyBooks
+from app.state.cache.topology_books import TopologyBooks
 from app.state.engine import Engine
 from topology.fit.fit import pods_per_node
 

@@ -26,7 +26,8 @@ import numpy as np
 from app.dialects.spec import GangKey
 from app.kube.core.objects import PodRecord
 from app.state.autoscaling.marks import Marks
-from app.state.cache.books import ALL_NODES, Books, TopologyBooks
+from app.state.cache.books import ALL_NODES, Books
+from app.state.cache.topology_books import TopologyBooks
 from app.state.fairness.earmark import Earmark, scarce_in
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs

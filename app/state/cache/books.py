@@ -7,26 +7,23 @@ A node that lacks a level's label is not in that topology's tree. The topology `
 level but the nodes themselves and so always holds every node: it serves gangs that name no level,
 and it is where a single node's free capacity is looked up.
 
-A resource has a row from when a node first offers it. Until then pods that request it fit nowhere,
-and what running ones take of it is counted from then on; a row stays when the last node ceases to.
+A resource has a row from when a node first offers it (`resource_rows.py`), and what running pods
+take of it is counted from then on.
 
 Trees are rebuilt lazily, before the next question, and only when nodes came, went or changed
-their level labels.
+their level labels (`topology_books.py`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from app.dialects import autoscalers
-from app.dialects.declared import JOINED
-from app.dialects.nvlink import level_value
-from app.kube.core.cached import weight
 from app.kube.core.objects import Amounts, NodeRecord
 from app.kube.core.turns import turn
 from app.state.cache.counting import (
@@ -36,64 +33,19 @@ from app.state.cache.counting import (
     slots_by_request,
     summed,
 )
+from app.state.cache.resource_rows import ResourceRows
+from app.state.cache.resource_rows import bounded as bounded
+from app.state.cache.topology_books import NO_VALUES, Values
+from app.state.cache.topology_books import TopologyBooks as TopologyBooks
 from topology.model import tree as trees
 from topology.model.capacity import Capacity
-from topology.model.changed_tree import changed
 from topology.model.levels import NODE_LEVEL
 from topology.model.resources import ResourceAxis
 from topology.model.tree import Tree
 
 ALL_NODES = ""  # the name of the topology without levels
-MOST_BOOKED = 2**48  # of one resource for one bound pod; more than any node has, and 24,000 of them
-# still add up within an int64. Every user may create a pod that requests 2 EiB on a named node.
 KEPT = 2**31  # the priority of what gives way to no pod: above all that Kubernetes has
 MOST_ALIKE = 4_096  # pods that are counted at once
-
-MOST_CHANGED = 64  # nodes that are put into a tree one by one; for more it is built from all
-MOST_SPLIT_VALUES = 8  # reported per topology: the first few show what is wrong with the labels
-
-MOST_RESOURCES = 256  # rows: 10 KiB each and topology per 1,000 nodes; clusters have some dozens
-MOST_UNCOUNTED = 8  # resources beyond those that are reported by name
-MOST_VECTORS = 1_024  # kept; beyond that all are computed anew
-MOST_VECTOR_BYTES = 2_048  # of a request whose vector is kept; pods have four or five amounts
-
-Values = Callable[[str], tuple[str, ...]]
-NO_VALUES: Mapping[str, Values] = {}
-
-
-@dataclass(slots=True)
-class TopologyBooks:
-    """One named topology over the cluster's nodes."""
-
-    name: str
-    levels: tuple[str, ...]  # widest first, NODE_LEVEL last
-    tree: Tree
-    capacity: Capacity
-    values: Values | None = None
-    """The domains of a node by its name, one for each level above it; None: labels say them."""
-    changed: set[str] = field(default_factory=set)
-    """Nodes that came, went or moved since; what `is_outdated` says is not among them."""
-    is_outdated: bool = True
-    """Any node may have moved since: the tree is built from all of them."""
-
-    @property
-    def is_stale(self) -> bool:
-        """Whether nodes or domains have changed since the tree was built."""
-        return self.is_outdated or bool(self.changed)
-
-    def outdate(self, node: str | None = None) -> None:
-        """Have the tree rebuilt, as this node, or any, has come, gone or moved."""
-        if node is None or self.values is not None:
-            self.is_outdated = True
-        else:
-            self.changed.add(node)
-
-    def path_of(self, node: NodeRecord) -> tuple[str, ...] | None:
-        """The node's value at every level, or None where it lacks one's label."""
-        if self.values is not None:
-            return (*self.values(node.name), node.name)
-        above = [level_value(node.labels, level) for level in self.levels[:-1]]
-        return (*above, node.name) if all(above) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +75,7 @@ class Books:
     their sums.
     """
 
-    axis: ResourceAxis = field(default_factory=ResourceAxis)
+    rows: ResourceRows = field(default_factory=ResourceRows)
     nodes: dict[str, NodeRecord] = field(default_factory=dict)
     bound: dict[str, Booking] = field(default_factory=dict)
     held: dict[str, Booking] = field(default_factory=dict)
@@ -145,55 +97,35 @@ class Books:
     split_values: tuple[str, ...] = ()  # levels that do not nest, in sentences for the operator
     _lent: set[str] = field(default_factory=set)  # nodes whose part of `bound_on` a copy has too
     _counts_later: bool = False  # bookings are counted together in a moment
-    _vectors: dict[Amounts, Vector] = field(default_factory=dict)  # of the axis as it is
     _lacking: dict[str, None] = field(default_factory=dict)  # booked, and request what has no row
-    _uncounted: dict[str, None] = field(default_factory=dict)  # resources there was no row left for
 
     def __post_init__(self) -> None:
         if not self.topologies:
             self.set_topologies({})
 
     @property
+    def axis(self) -> ResourceAxis:
+        """The resources that are counted, in the order of their rows."""
+        return self.rows.axis
+
+    @property
     def uncounted(self) -> tuple[str, ...]:
         """The resources that there is no row for, in a sentence for the operator, or nothing."""
-        if not self._uncounted:
-            return ()
-        names = ", ".join(self._uncounted)
-        return (
-            f"nodes offer more than {MOST_RESOURCES} resources: pods that request one of the others"
-            f" fit nowhere: {names}{', …' if len(self._uncounted) == MOST_UNCOUNTED else ''}",
-        )
+        return self.rows.uncounted
 
     def vector(self, amounts: Amounts) -> Vector:
         """A request as `ResourceAxis.request` has it; equal ones share one object."""
-        known = self._vectors.get(amounts)
-        if known is None:
-            known = self.axis.request(amounts)
-            if weight(amounts, MOST_VECTOR_BYTES) <= MOST_VECTOR_BYTES:
-                if len(self._vectors) >= MOST_VECTORS:
-                    self._vectors.clear()
-                self._vectors[amounts] = known
-        return known
+        return self.rows.vector(amounts)
 
     def counted(self, amounts: Amounts) -> Vector:
         """What a booked pod is counted with: what nodes offer, at most MOST_BOOKED of each."""
-        return bounded(self.vector(amounts)[: len(self.axis)])
-
-    def _offered(self, allocatable: Amounts) -> Vector:
-        return self.axis.offer(self.vector(allocatable)[: len(self.axis)])
+        return self.rows.counted(amounts)
 
     def _add_rows(self, allocatable: Amounts) -> None:
         """Make rows for what a node is the first to offer, with what booked pods take of it."""
-        names = [name for name, _ in allocatable if name not in self.axis]
         rows = len(self.axis)
-        for name in names:
-            if len(self.axis) < MOST_RESOURCES:
-                self.axis.row(name)
-            elif len(self._uncounted) < MOST_UNCOUNTED:
-                self._uncounted[name] = None
-        if len(self.axis) == rows:
+        if not self.rows.add(allocatable):
             return
-        self._vectors.clear()
         for uid in list(self._lacking):
             booking = self.bound.get(uid) or self.held[uid]
             gained = (*(0,) * rows, *self._booked(uid, booking)[rows:])
@@ -202,7 +134,7 @@ class Books:
 
     def _booked(self, uid: str, booking: Booking) -> Vector:
         """What the booking counts with now; notes whether that is all it requests."""
-        vector, rows = self.vector(booking.request), len(self.axis)
+        vector, rows = self.rows.vector(booking.request), len(self.axis)
         if len(vector) > rows:
             self._lacking[uid] = None
         elif self._lacking:
@@ -242,12 +174,7 @@ class Books:
         for topology in stale:
             self._rebuild(topology)
         self.split_values = tuple(
-            f"topology {topology.name}: {split.level}={split.value} stands under several parents"
-            f" and is several domains: {_paths(split)}"
-            for topology in self.topologies.values()
-            # In one that is joined, domains of the inner topology are cut on purpose.
-            if topology.values is None and not topology.name.startswith(JOINED)
-            for split in trees.levels_that_do_not_nest(topology.tree)[:MOST_SPLIT_VALUES]
+            sentence for each in self.topologies.values() for sentence in each.split_values()
         )
 
     @property
@@ -273,38 +200,23 @@ class Books:
         return TopologyBooks(name, levels, tree, Capacity(self.axis, tree), values)
 
     def _rebuild(self, topology: TopologyBooks) -> None:
-        known = topology.tree.slot_of
-        if topology.is_outdated or len(topology.changed) > MOST_CHANGED:
-            paths = self._paths(topology, self.nodes)
-            tree = trees.build(topology.levels, paths, generation=self.generation)
-            slots_before = None
-        else:
-            paths = self._paths(topology, sorted(topology.changed & self.nodes.keys()))
-            gone = topology.changed & known.keys()
-            made = changed(topology.tree, gone, paths, self.generation)
-            tree, slots_before = made.tree, made.slots_before
-        added = paths.keys() - known.keys()
-        if len(added) > len(known):  # the first list
+        rebuilt = topology.rebuilt(self.nodes, self.generation)
+        tree = rebuilt.tree
+        if len(rebuilt.added) > len(topology.tree.slot_of):  # the first list
             capacity = self._counted(tree)
         else:
-            capacity = topology.capacity.move(tree, slots_before)
-            for name in added:
+            capacity = topology.capacity.move(tree, rebuilt.slots_before)
+            for name in rebuilt.added:
                 turn()  # of a copy, beside the loop
                 self._count_node(capacity, tree.slot_of[name], self.nodes[name])
-        topology.tree, topology.capacity = tree, capacity
-        topology.is_outdated, topology.changed = False, set()
-
-    def _paths(self, topology: TopologyBooks, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        """The paths of those of these nodes that are in a topology."""
-        paths = ((name, topology.path_of(self.nodes[name])) for name in names)
-        return {name: path for name, path in paths if path is not None}
+        topology.replace(tree, capacity)
 
     def _count_node(self, capacity: Capacity, slot: int, node: NodeRecord) -> None:
         """Count a node and all that is booked there; nothing was before."""
-        capacity.set_node(slot, self._offered(node.allocatable), is_open=is_open(node))
+        capacity.set_node(slot, self.rows.offered(node.allocatable), is_open=is_open(node))
         for booked, add in ((self.bound_on, capacity.use), (self.held_on, capacity.hold)):
             for request, pods in Counter(booked.get(node.name, {}).values()).items():
-                counted = self.counted(request)
+                counted = self.rows.counted(request)
                 # One pod too many must not keep the others of its cluster from being counted.
                 with suppress(ValueError):
                     for first in range(0, pods, MOST_ALIKE):
@@ -321,7 +233,7 @@ class Books:
         self._note_rebooked(node.name)
         self._add_rows(node.allocatable)
         # Also for a new node whose name is still in the trees: it was deleted and came back.
-        allocatable = self._offered(node.allocatable)
+        allocatable = self.rows.offered(node.allocatable)
         for topology in self.topologies.values():
             slot = topology.tree.slot_of.get(node.name)
             if slot is not None:
@@ -396,7 +308,7 @@ class Books:
             self.lasting.pop(uid, None)
             self._lacking.pop(uid, None)
             self.freed[booking.node] = None
-            counted = self.counted(booking.request)
+            counted = self.rows.counted(booking.request)
             for capacity, slot in self._columns(booking.node):
                 capacity.unuse(slot, counted)
         return booking
@@ -477,7 +389,7 @@ class Books:
             self._lacking.pop(uid, None)
             self.priority_of.pop(uid, None)
             self.freed[booking.node] = None
-            counted = self.counted(booking.request)
+            counted = self.rows.counted(booking.request)
             for capacity, slot in self._columns(booking.node):
                 capacity.release(slot, counted)
         return booking
@@ -506,16 +418,16 @@ class Books:
         """All that the nodes of a tree have, and all that is booked there, counted anew."""
         capacity, shape = Capacity(self.axis, tree), (len(self.axis), len(tree.nodes))
         slots_of = [self._slots_by_request(tree, each) for each in (self.bound, self.held)]
-        if not all(is_countable(each, self.counted) for each in slots_of):
+        if not all(is_countable(each, self.rows.counted) for each in slots_of):
             # Some node may have more than can be counted: each pod as far as it can be.
             for name, slot in tree.slot_of.items():
                 self._count_node(capacity, slot, self.nodes[name])
             return capacity
-        used, held = (summed(each, self.counted, shape) for each in slots_of)
+        used, held = (summed(each, self.rows.counted, shape) for each in slots_of)
         offered = slots_by_request(
             (slot, self.nodes[name].allocatable) for name, slot in tree.slot_of.items()
         )
-        allocatable = summed(offered, self._offered, shape)
+        allocatable = summed(offered, self.rows.offered, shape)
         opens = (is_open(self.nodes[name]) for name in tree.nodes)
         capacity.set_all(allocatable, np.fromiter(opens, np.bool_, shape[1]), used, held)
         return capacity
@@ -545,13 +457,6 @@ class Books:
         ]
 
 
-def bounded(amounts: Vector) -> Vector:
-    """What a bound pod is counted with: at most MOST_BOOKED of each resource."""
-    if max(amounts) > MOST_BOOKED:
-        return tuple(min(amount, MOST_BOOKED) for amount in amounts)
-    return amounts
-
-
 def is_open(node: NodeRecord) -> bool:
     """Whether the node takes new pods at all."""
     return node.is_ready and not (node.is_unschedulable or node.problem or is_leaving(node))
@@ -560,11 +465,6 @@ def is_open(node: NodeRecord) -> bool:
 def is_leaving(node: NodeRecord) -> bool:
     """Whether a node autoscaler is about to remove the node."""
     return any(taint.key in autoscalers.LEAVING for taint in node.taints)
-
-
-def _paths(split: trees.SplitValue) -> str:
-    shown = ["/".join(path) for path in split.paths[:4]]
-    return ", ".join(shown + (["…"] if len(split.paths) > 4 else []))
 
 
 def by_node(bookings: dict[str, Booking]) -> dict[str, dict[str, Amounts]]:

@@ -4,8 +4,8 @@
     node ──first to offer one──▶ new row ──▶ it may be among the others: a list is wanted
 
 A pod may name its node itself and so is counted whatever it requests. A tenant cannot make us list
-all the time: only nodes add rows, and these are bounded (`books.py`). When Corral starts, pods may
-be read before nodes are: nothing is planned until the second list is in.
+all the time: only nodes add rows, and these are bounded (`resource_rows.py`). When Corral starts,
+pods may be read before nodes are: nothing is planned until the second list is in.
 """
 
 from __future__ import annotations

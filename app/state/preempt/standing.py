@@ -24,8 +24,9 @@ import msgspec
 from app.dialects.spec import GangKey
 from app.kube.core.objects import Amounts
 from app.kube.core.turns import turn
-from app.state.cache.books import Booking, bounded
+from app.state.cache.books import Booking
 from app.state.cache.counting import Vector
+from app.state.cache.resource_rows import bounded
 from app.state.gang.owners import Owners
 from app.state.objects.budgets import BudgetView
 from app.state.pods.occupants import SYSTEM_PRIORITY, Occupant

@@ -9,6 +9,7 @@ from app.state.cache.device_parts import DeviceParts
 from app.state.cache.node_refusals import Refusals
 from app.state.cache.node_table import NodeTable
 from app.state.cache.part_counted import PartCounted
+from app.state.cache.resource_rows import ResourceRows
 from app.state.claims.claim_reader import ClaimReader
 from app.state.claims.named_pods import NamedPods
 from app.state.claims.unseen import UnseenPods
@@ -37,7 +38,7 @@ class ClusterParts:
         self.on_fault = on_fault
         self.settings = settings
         self.dialects = dialects.configured(self.settings)
-        self.books = Books(ResourceAxis(dict(self.settings.device_parts)))
+        self.books = Books(ResourceRows(ResourceAxis(dict(self.settings.device_parts))))
         shared = self.settings.device_parts if self.settings.fewest_fragments else ()
         self.device_parts = DeviceParts(self.books, dict(shared))
         self.kept_keys = KeptKeys(self.dialects)

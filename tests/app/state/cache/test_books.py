@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from app.kube.core.objects import Owner
 from app.state.cache import room
-from app.state.cache.books import MOST_BOOKED, Books
+from app.state.cache.books import Books
+from app.state.cache.resource_rows import MOST_BOOKED
 from tests.app.state.world import World, four_racks, members
 from tests.records import BLOCK, RACK, node, pod, topology
 from topology.model.levels import NODE_LEVEL
@@ -156,23 +157,23 @@ def test_resources_that_no_node_offers_cost_nothing():
         world.filter(asking(pod(f"plain{i}"), **made_up))
     assert (numbers(world), len(world.engine.books.axis)) == (before, 3)
     assert world.held == {}
-    assert all(len(vector) <= 4 for vector in world.engine.books._vectors.values())
+    assert all(len(vector) <= 4 for vector in world.engine.books.rows._vectors.values())
 
 
 def test_requests_too_long_to_be_kept_are_not():
     world = World(four_racks())
     world.filter(asking(pod("plain"), **{f"r{j}": 1 for j in range(17)}))
     world.filter(asking(pod("plain"), **{"r" * 600: 1}))
-    assert all(len(amounts) <= 16 for amounts in world.engine.books._vectors)
-    assert not any("r" * 600 in dict(amounts) for amounts in world.engine.books._vectors)
+    assert all(len(amounts) <= 16 for amounts in world.engine.books.rows._vectors)
+    assert not any("r" * 600 in dict(amounts) for amounts in world.engine.books.rows._vectors)
 
 
 def test_no_more_requests_are_kept_than_the_bound(monkeypatch):
-    monkeypatch.setattr("app.state.cache.books.MOST_VECTORS", 8)
+    monkeypatch.setattr("app.state.cache.resource_rows.MOST_VECTORS", 8)
     world = World(four_racks())
     for cpu in range(1, 100):
         world.filter(pod("plain", cpu=cpu))
-    assert len(world.engine.books._vectors) <= 8
+    assert len(world.engine.books.rows._vectors) <= 8
 
 
 def test_a_gang_waits_for_a_resource_until_a_node_begins_to_offer_it():
@@ -227,7 +228,7 @@ def test_pods_listed_before_the_nodes_are_counted_with_what_these_offer():
 
 
 def test_nodes_that_offer_too_many_resources_are_told(monkeypatch):
-    monkeypatch.setattr("app.state.cache.books.MOST_RESOURCES", 6)
+    monkeypatch.setattr("app.state.cache.resource_rows.MOST_RESOURCES", 6)
     made = node("b0/r0/n00")
     more = tuple((f"example.com/r{i}", 1) for i in range(6))
     world = World([msgspec.structs.replace(made, allocatable=(*made.allocatable, *more))])

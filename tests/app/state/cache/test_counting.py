@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.state.cache.books import ALL_NODES, MOST_BOOKED, Books
+from app.state.cache.books import ALL_NODES, Books
 from app.state.cache.counting import is_countable, slots_by_request, summed
+from app.state.cache.resource_rows import MOST_BOOKED
 from tests.records import node
 from topology.model.capacity import TAKEN_MAX, Capacity
 
