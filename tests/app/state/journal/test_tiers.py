@@ -14,7 +14,8 @@ import pytest
 from app.dialects.declared import DomainSpec
 from app.dialects.spec import Within
 from app.kube.watch.events import Listed
-from app.state.journal.check import Checked, check
+from app.state.journal.check import check
+from app.state.journal.findings import Checked
 from app.state.journal.tiers import TieredDomains
 from tests.app.dialects.volcano.objects import exact, record
 from tests.app.state.histories.test_pod_groups import KINDS, TREE, group, pods
