@@ -1,10 +1,8 @@
 """Carry out Effects: the only place where Corral writes to the cluster.
 
-`dispatch.py` sorts effects by kind. `pods/` writes to pods, `report.py` writes Events and
-`status.py` statuses; `questions.py` searches in a thread. Each controller owns one kind of effect:
-it carries out one item, and bounds the queue before it (order, pace and tries are
-`app/kube/client/work_queue.py`). `writers.py` wires all of them. Two follow no effects:
-`prerequisites.py` makes objects where they are absent, and `keep.py` keeps objects as the labels of
-nodes are. `audit.py` checks the books now and then. A failure here is an outcome or a metric, never
-an exception that reaches the engine.
+`dispatch.py` sorts effects by kind. `pods/` writes to pods, `objects/` to other objects, and
+`report.py` writes Events; `questions.py` searches in a thread. Each controller owns one kind of
+effect: it carries out one item, and bounds the queue before it (order, pace and tries are
+`app/kube/client/work_queue.py`). `writers.py` wires all of them. `audit.py` checks the books now
+and then. A failure here is an outcome or a metric, never an exception that reaches the engine.
 """

@@ -17,19 +17,19 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from app.controllers.dispatch import Dispatcher
-from app.controllers.keep import KeepController
+from app.controllers.objects.keep import KeepController
+from app.controllers.objects.prerequisites import PrerequisiteController
+from app.controllers.objects.protect import ProtectController
+from app.controllers.objects.provisioning import ProvisioningController
+from app.controllers.objects.status import StatusController
 from app.controllers.pods.annotate import AnnotateController
 from app.controllers.pods.bind import BindController
 from app.controllers.pods.evict import EvictController, Removal, how_removed
 from app.controllers.pods.mark import MarkController
 from app.controllers.pods.ungate import GateTimes, UngateController
 from app.controllers.pods.wake import WakeController
-from app.controllers.prerequisites import PrerequisiteController
-from app.controllers.protect import ProtectController
-from app.controllers.provisioning import ProvisioningController
 from app.controllers.questions import Question, places, rooms
 from app.controllers.report import ReportController, Unsaid
-from app.controllers.status import StatusController
 from app.dialects.spec import GangKey
 from app.dialects.written import Prerequisite
 from app.errors import NotLeading

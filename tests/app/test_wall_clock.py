@@ -13,7 +13,7 @@ SHOWN = {
     "app/api/simulating.py": "creation times of pods that nobody creates",
     "app/cli/doctor/reading/cluster.py": "compared with the API server's own",
     "app/controllers/report.py": "the time of an event, for people",
-    "app/controllers/status.py": "the time of a condition, for people",
+    "app/controllers/objects/status.py": "the time of a condition, for people",
     "app/controllers/pods/mark.py": "the time of a condition, for people",
     "app/controllers/pods/wake.py": "an annotation's value, which only has to be another one",
     "app/kube/leading/own_lease.py": "the time of a renewal, which only has to be another one",

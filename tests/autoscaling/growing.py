@@ -23,7 +23,7 @@ from typing import Any
 
 import msgspec
 
-from app.controllers.provisioning import ProvisioningController
+from app.controllers.objects.provisioning import ProvisioningController
 from app.dialects.provisioning import keys
 from app.errors import NotFound, Unreachable
 from app.kube.core.objects import PodRecord, Record

@@ -100,7 +100,7 @@ class Objects:
         return kind, name
 
     def _timed(self, said: Any) -> Any:
-        """The same with the time where it stands for it, as `controllers/status.py` has it."""
+        """The same with the time where it stands for it: see `controllers/objects/status.py`."""
         if said == AT_WRITE:
             return self._clock.wall_time()
         if isinstance(said, Mapping):

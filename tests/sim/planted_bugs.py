@@ -775,7 +775,7 @@ PLANTED = (
         "test_8_killed_after_any_write_a_gang_with_a_request_ends_the_same",
     ),
     Planted(
-        "app.controllers.provisioning.ProvisioningController._end",
+        "app.controllers.objects.provisioning.ProvisioningController._end",
         Change(
             "statement",
             "named += [(keys.TEMPLATE_PATH, name, uid) for name, uid in end.templates]",

@@ -253,7 +253,7 @@ class Writes:
     def status(
         self, effect: WriteStatus, patch: PatchStatus
     ) -> Generator[Call | float, Any, StatusOutcome]:
-        """As `controllers/status.py`: what may pass is tried again, but for an old version."""
+        """See `controllers/objects/status.py`: what may pass is tried again, but no old version."""
         for _ in range(MOST_STATUS_TRIES):
             try:
                 yield lambda: patch(effect.path, effect.uid, effect.status, effect.version)

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from app.controllers import status as status_module
-from app.controllers.status import MOST_TRIES, StatusController
+from app.controllers.objects import status as status_module
+from app.controllers.objects.status import MOST_TRIES, StatusController
 from app.dialects.spec import GangKey
 from app.dialects.written import AT_WRITE
 from app.errors import ApiError, Conflict, Forbidden, NotFound, Unreachable

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from app.controllers.protect import MOST_QUEUED, ProtectController
+from app.controllers.objects.protect import MOST_QUEUED, ProtectController
 from app.errors import ApiError, Conflict, NotFound, Unreachable
 from app.kube.client.one_try import WORKERS
 from app.state.effects import ProtectNode

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from app.controllers.prerequisites import PrerequisiteController
+from app.controllers.objects.prerequisites import PrerequisiteController
 from app.dialects.registry import DIALECTS
 from app.dialects.written import Prerequisite
 from app.errors import Conflict, Forbidden, NotFound, Unreachable

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.controllers.provisioning import MOST_QUEUED, WORKERS, ProvisioningController
+from app.controllers.objects.provisioning import MOST_QUEUED, WORKERS, ProvisioningController
 from app.dialects.spec import GangKey
 from app.errors import ApiError, Conflict, Forbidden, NotFound, Unreachable
 from app.state.effects import AskedPods, AskNodes, EndAsk, ObjectRef

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from app.controllers.keep import MOST_REFUSED, KeepController
+from app.controllers.objects.keep import MOST_REFUSED, KeepController
 from app.dialects.written import Difference, ObjectWrite
 from app.errors import ApiError, Conflict, Forbidden, NotFound, NotLeading, Unreachable
 from app.kube.watch.events import Listed
