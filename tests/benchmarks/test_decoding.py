@@ -11,7 +11,10 @@ from app.dialects.registry import DIALECTS
 from app.errors import DecodeError
 from app.kube.decoding.decode import decode_pod
 from app.kube.decoding.large import LARGE
-from benchmarks.decoding import DECODERS, STORED, annotations, claimed, pods, workloads
+from benchmarks.decoding import DECODERS, claimed
+from benchmarks.largest.pods import annotations, pods
+from benchmarks.largest.workloads import workloads
+from benchmarks.largest.written import STORED
 
 decoded = partial(decode_pod, keep=DIALECTS.keeps)
 
