@@ -1,12 +1,11 @@
-"""`corral record`: its options, and what its exit code means."""
+"""`corral record`: what it does, and what its exit code means."""
 
 from __future__ import annotations
 
-from typing import IO, TYPE_CHECKING, Annotated
-
-import typer
+from typing import IO, TYPE_CHECKING
 
 from app.cli.common import options
+from app.cli.record import options as its
 
 if TYPE_CHECKING:
     from app.cli.reach.way import Asked
@@ -18,44 +17,13 @@ FILE = "cluster-snapshot.json.gz"
 
 
 def record(
-    file: Annotated[
-        str,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Where it is written, gzipped if it ends in .gz; -: stdout."
-            " Example: -o prod.json.gz",
-        ),
-    ] = FILE,
+    file: its.Output = FILE,
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
-    server: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            help="Record what the Corral knows that answers there, with its journal beside FILE."
-            " Example: --server http://127.0.0.1:8888",
-        ),
-    ] = None,
-    from_corral: Annotated[
-        bool,
-        typer.Option(
-            "--from-corral", help="The same of the cluster's own Corral, by `kubectl port-forward`"
-        ),
-    ] = False,
-    levels: Annotated[
-        str | None,
-        typer.Option(
-            metavar="KEY,KEY,…",
-            help="Labels of nodes to keep beside those that something names."
-            " Example: --levels example.com/block,example.com/rack",
-        ),
-    ] = None,
-    anonymise: Annotated[
-        bool,
-        typer.Option("--anonymise", help="Give namespaces, nodes, pods and workloads other names"),
-    ] = False,
+    server: its.Server = None,
+    from_corral: its.FromCorral = False,
+    levels: its.Levels = None,
+    anonymise: its.Anonymise = False,
 ) -> None:
     """Record a cluster as a cluster-snapshot/v1, with nothing that scheduling does not need.
 

@@ -1,67 +1,26 @@
-"""`corral replay`: its options, and what its exit code means."""
+"""`corral replay`: what it does, and what its exit code means."""
 
 from __future__ import annotations
-
-from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from app.cli.common import options
+from app.cli.replay import options as its
 
 DIFFERENT = 1
 
 
 def replay(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE",
-            help="A journal, of corral serve --journal or of corral record; with --load also a"
-            " cluster-snapshot/v1",
-        ),
-    ],
-    check: Annotated[
-        bool, typer.Option("--check", help="Say whether the journal shows every promise kept")
-    ] = False,
-    load: Annotated[
-        float | None,
-        typer.Option(
-            metavar="PODS_PER_SECOND",
-            min=0.1,
-            max=10_000.0,
-            help="Bring the pods of a cluster-snapshot/v1 at this rate, as a load test",
-        ),
-    ] = None,
-    seconds: Annotated[
-        float, typer.Option(min=1.0, max=3_600.0, help="With --load: for so long at most")
-    ] = 60.0,
-    overlay: Annotated[
-        str, typer.Option(metavar="NAME", help="With --load: topology, from the file beside FILE")
-    ] = "",
-    gangs: Annotated[
-        float,
-        typer.Option(min=0.0, max=1.0, help="With --load: the share of the pods that form gangs"),
-    ] = 0.5,
-    gang_size: Annotated[
-        int, typer.Option(metavar="PODS", min=2, max=10_000, help="With --load: of such a gang")
-    ] = 8,
-    in_flight: Annotated[
-        int,
-        typer.Option(
-            metavar="PODS", min=1, max=16_000, help="With --load: more at one time are not sent"
-        ),
-    ] = 1_000,
-    server: Annotated[
-        str,
-        typer.Option(
-            metavar="URL", help="With --load: a Corral that runs; none: one in a sandbox of its own"
-        ),
-    ] = "",
-    bind: Annotated[
-        bool,
-        typer.Option("--bind", help="With --server: ask /bind too, which binds pods of the file"),
-    ] = False,
+    file: its.File,
+    check: its.Check = False,
+    load: its.Load = None,
+    seconds: its.Seconds = 60.0,
+    overlay: its.Overlay = "",
+    gangs: its.Gangs = 0.5,
+    gang_size: its.GangSize = 8,
+    in_flight: its.InFlight = 1_000,
+    server: its.Server = "",
+    bind: its.Bind = False,
     output: options.Written = options.Output.TABLE,
 ) -> None:
     """Answer every decision of a journal again, and compare bit for bit.
