@@ -82,6 +82,8 @@ class Metrics:
         self._of_admission()
         self._of_people()
         self._of_ourselves()
+        self._of_certificates()
+        self._of_lateness()
         self._gangs = Gauge("corral_gangs", "Gangs by phase", ["phase"], registry=self.registry)
         self._phases: set[str] = set()
         self._levels: dict[str, set[str]] = {}
@@ -451,6 +453,9 @@ class Metrics:
             "Bytes of journal kept so far; stands still once it is full",
             registry=self.registry,
         )
+
+    def _of_certificates(self) -> None:
+        """The certificates of our ports, and of the authorities that settings name."""
         certificates = Counter(
             "corral_certificates",
             "Certificates of a port found changed; what is refused is in the log",
@@ -468,6 +473,9 @@ class Metrics:
             ["setting"],
             registry=self.registry,
         )
+
+    def _of_lateness(self) -> None:
+        """How far this process is behind: its event loop, and what it watches."""
         self.loop_lag_seconds = Gauge(
             "corral_loop_lag_seconds",
             "How late the last tick came: work that did not yield",
