@@ -131,13 +131,9 @@ class Writers:
             per_second=settings.evict_per_second * TRIES_PER_EVICTION,
             most_tries=1,
         )
-        self._marks = MarkController(client, lambda how, outcome: metrics.asks[how, outcome].inc())
-        self._protects = ProtectController(
-            client, lambda how, outcome: metrics.asks[how, outcome].inc()
-        )
-        self._requests = ProvisioningController(
-            client, lambda how, outcome: metrics.asks[how, outcome].inc()
-        )
+        self._marks = MarkController(client, self._asked)
+        self._protects = ProtectController(client, self._asked)
+        self._requests = ProvisioningController(client, self._asked)
         self._wakes = WakeController(
             client,
             lambda outcome: metrics.wakes[outcome].inc(),
@@ -162,7 +158,11 @@ class Writers:
         self.keepers = [self._keeper(client, each) for each in kept]
         self._rooms = rooms(receivers.room_question, receivers.room_found, self._room_answered)
         self._places = places(receivers.place_question, receivers.place_found, self._place_answered)
-        self._dispatcher = Dispatcher(
+        self._dispatcher = self._dispatching()
+
+    def _dispatching(self) -> Dispatcher:
+        """Who takes the effects of each kind."""
+        return Dispatcher(
             wake=self._if_leading(self._wakes.take),
             annotate=self._if_leading(self._notes.take),
             ungate=self._ungate,
@@ -171,10 +171,10 @@ class Writers:
             ask_nodes=self._if_leading(self._requests.take),
             remove=self._if_leading(self._evicts.take),
             bind=self._binds.take,
-            refuse=receivers.refuse,
+            refuse=self._receivers.refuse,
             report=self._report,
             status=self._if_leading(self._statuses.take),
-            read_again=receivers.read_again,
+            read_again=self._receivers.read_again,
             seek_room=self._if_leading(self._rooms.take),
             seek_place=self._places.take,  # a search is no write, and who may lead next has plans
             try_eviction=self._if_leading(self._trials.take),
@@ -275,6 +275,9 @@ class Writers:
     def _ungate_finished(self, ungate: Ungate, outcome: UngateOutcome) -> None:
         self._metrics.ungated[_how_ungated(outcome)].inc()
         self._receivers.ungate_finished(ungate, outcome)
+
+    def _asked(self, how: str, outcome: str) -> None:
+        self._metrics.asks[how, outcome].inc()
 
     def _room_answered(self, outcome: str, seconds: float) -> None:
         self._metrics.room_answers[outcome].inc()
