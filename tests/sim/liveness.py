@@ -338,13 +338,14 @@ def check_empty(corrals: Iterable[Corral]) -> None:
             "grants": engine.grants.of,
             "nominations": engine.nominations._by_uid,
             "room": engine.room_plans.of,
-            "victims": engine.room_plans._going,
+            "victims": engine.room_plans.victims.of,
             "births": engine.births._open,
             "unseen": engine.unseen._until,
             "given back": engine.giving_back._sent,
             "kept for those": engine.giving_back.kept_places._of,
             "looked at": engine.giving_back._narrowed | engine.giving_back._looks,
-            "late evictions": engine.room_plans._withdrawn | engine.room_plans.left_alone.stuck,
+            "withdrawn evictions": engine.room_plans.victims.withdrawn,
+            "stuck pods": engine.room_plans.left_alone.stuck,
         }
         for name, rest in left.items():
             require(not rest, f"I7: {corral.name} still has {name}: {rest}")

@@ -532,8 +532,8 @@ def _remembered(engine: Engine) -> dict[str, Any]:
             for key, plan in plans.of.items()
         },
         "results": Counter(plans.results),
-        "evictions": Counter(plans.evictions),
-        "withdrawn": sorted(plans._withdrawn),
-        "going": dict(plans._going),
+        "evictions": Counter(plans.victims.evictions),
+        "withdrawn": sorted(plans.victims.withdrawn),
+        "going": dict(plans.victims.of),
         "kept": dict(engine.nominations._kept),
     }

@@ -405,11 +405,11 @@ PLANTED = (
         "pods go for a gang whose preemptionPolicy is Never",
     ),
     Planted(
-        "app.state.preempt.room_plans.RoomPlans.is_wanted",
+        "app.state.preempt.victims.Victims.is_wanted",
         Change(
             "expression",
-            "uid not in self._withdrawn and self._is_here(uid)",
-            becomes="self._is_here(uid)",
+            "uid not in self.withdrawn and self.is_here(uid)",
+            becomes="self.is_here(uid)",
         ),
         "evictions are sent for a gang that is gone",
     ),

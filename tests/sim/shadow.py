@@ -153,10 +153,9 @@ def _check_bounds(life: Life) -> None:
     require(kept == engine.nominations._kept.keys(), "P7: room is kept for no gang")
     require(engine.giving_back._sent <= pods, "I11: pods are given back that are gone")
     going = {uid for plan in plans.of.values() for uid in plan.pods}
-    require(going == plans._going.keys(), "I11: pods go for no gang")
-    require(
-        plans._withdrawn | plans.left_alone.stuck <= pods, "I11: evictions are remembered of no pod"
-    )
+    require(going == plans.victims.of.keys(), "I11: pods go for no gang")
+    late = plans.victims.withdrawn | plans.left_alone.stuck
+    require(late <= pods, "I11: evictions are remembered of no pod")
     waiting = {key for keys in gangs.plannable_in.values() for key in keys}
     for name, keys in (
         ("plannable_in", waiting),

@@ -68,7 +68,7 @@ class Exposition:
         metrics.absent_share.set(engine.absent_pods.fullest())
         metrics.earmarked_nodes.set(len(engine.starvation.nodes()))
         metrics.new_nodes_kept.set(len(engine.new_nodes.nodes()))
-        metrics.show_room(engine.room_plans.results, engine.room_plans.evictions)
+        metrics.show_room(engine.room_plans.results, engine.room_plans.victims.evictions)
         metrics.show_given_back(engine.giving_back.given)
 
     def _show_slots(self) -> None:

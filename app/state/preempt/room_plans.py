@@ -26,7 +26,7 @@ from app.dialects import corral
 from app.dialects.spec import GangKey
 from app.kube.core.objects import Amounts
 from app.state.cache.books import Books, Snapshot
-from app.state.effects import Evict, EvictOutcome, RoomAnswer, RoomVictim, TryEviction
+from app.state.effects import EvictOutcome, RoomAnswer, TryEviction
 from app.state.gang.gang import Gang, Phase
 from app.state.gang.gangs import Gangs
 from app.state.isolation import confined
@@ -41,6 +41,7 @@ from app.state.preempt.left_alone import LeftAlone
 from app.state.preempt.limits import Limits
 from app.state.preempt.noted_room import NotedRoom
 from app.state.preempt.room_plan import Result, RoomPlan, Stage
+from app.state.preempt.victims import Victims
 from app.state.queueing.outbox import Outbox
 from app.state.report import messages
 from app.state.report.notes import Notes
@@ -85,21 +86,27 @@ class RoomPlans:
     of: dict[GangKey, RoomPlan] = field(default_factory=dict)
     results: Counter[str] = field(default_factory=Counter)
     """How many plans came to which end."""
-    evictions: Counter[str] = field(default_factory=Counter)
-    """How many gangs and pods outside gangs went: "gang", "pod"."""
     _drained: deque[float] = field(default_factory=lambda: deque(maxlen=MOST_KEPT))
     _again: set[GangKey] = field(default_factory=set)  # they have lost their place, and may ask
-    _going: dict[str, GangKey] = field(default_factory=dict)  # by uid: the gang that it goes for
-    _withdrawn: set[str] = field(default_factory=set)  # uids whose eviction is wanted no more
     in_vain: InVain = field(default_factory=InVain)
+    victims: Victims = field(init=False)
     limits: Limits = field(init=False)
     _kept: KeptRoom = field(init=False)
     _noted: NotedRoom = field(init=False)
 
     def __post_init__(self) -> None:
-        others = (self.nominations, self.grants, self.gangs, self.left_alone, self._going)
+        self.victims = Victims(
+            self.books,
+            self.occupants,
+            self.gangs,
+            self.disruptions,
+            self.outbox,
+            self.reports,
+            self.left_alone,
+        )
+        others = (self.nominations, self.grants, self.gangs, self.left_alone, self.victims.of)
         self._kept = KeptRoom(self.books, self.occupants, *others)
-        self.limits = Limits(self.settings, self.of, self._going)
+        self.limits = Limits(self.settings, self.of, self.victims.of)
         self._noted = NotedRoom(
             self.notes, self.in_vain, self.left_alone, self.books, self.occupants
         )
@@ -114,7 +121,7 @@ class RoomPlans:
     @property
     def going(self) -> frozenset[str]:
         """The uids of pods that count as gone, whether or not they end already."""
-        return frozenset(self._going)
+        return frozenset(self.victims.of)
 
     def why_none(self, gang: Gang, answer: RoomAnswer, now: float) -> str:
         """Why no pod is evicted for a gang that this was answered to; "": they may be."""
@@ -127,7 +134,7 @@ class RoomPlans:
         if self.in_vain.is_stuck(key, needed):
             first = (uids[0] for uids in self.in_vain.stuck(key, needed))
             known = (uid for uid in first if uid in self.occupants.by_uid)
-            return messages.stuck_twice(["/".join(self._named(uid)) for uid in known])
+            return messages.stuck_twice(["/".join(self.victims.named(uid)) for uid in known])
         return messages.OFTEN_IN_VAIN if self.in_vain.is_often(key, needed, now) else ""
 
     def _needed(self, gang: Gang) -> Needed:
@@ -147,7 +154,7 @@ class RoomPlans:
         """
         if self.limits.is_full or answer.pods > self.limits.pods_left:
             return False
-        if not all(self._stands(victim, gang) for victim in answer.victims):
+        if not all(self.victims.stands(victim, gang) for victim in answer.victims):
             return False
         priority = gang.membership.lowest_priority
         places = self._places(gang, answer.places, priority)
@@ -177,11 +184,11 @@ class RoomPlans:
         )
         plan.unchecked, plan.heard_at = set(pods), now
         self.of[gang.key] = plan
-        self._going.update(dict.fromkeys(plan.pods, gang.key))
+        self.victims.of.update(dict.fromkeys(plan.pods, gang.key))
         self.end_kept(gang.key)
         self.nominations.keep(places)
         for uid in plan.pods:
-            self.outbox.add(TryEviction(*self._named(uid), uid))
+            self.outbox.add(TryEviction(*self.victims.named(uid), uid))
         if victims:
             self.limits.note_made(gang.key.namespace, now)
         return True
@@ -194,33 +201,6 @@ class RoomPlans:
             member.pod.uid: Nomination(node, member.pod.request, priority)
             for member, node in self.planner.seats(gang, seats)
         }
-
-    def _stands(self, victim: RoomVictim, gang: Gang) -> bool:
-        """Whether a victim is as it was, and may still go."""
-        if victim.gang is not None:
-            its = self.gangs.by_key.get(victim.gang)
-            if its is None or its.ending or its.key == gang.key:
-                return False
-            if its.guarded_priority >= gang.membership.lowest_priority:
-                return False  # one of its pods that wait
-            here = {uid for uid in its.running if self._is_here(uid)}
-            if here != set(victim.uids):
-                return False
-        known = self.occupants.by_uid
-        return all(
-            self._is_here(uid)
-            and self._going.get(uid, gang.key) == gang.key
-            and known[uid].priority < gang.membership.lowest_priority
-            for uid in victim.uids
-        )
-
-    def _is_here(self, uid: str) -> bool:
-        """Whether a pod runs, and does not end."""
-        occupant = self.occupants.by_uid.get(uid)
-        return uid in self.books.bound and occupant is not None and not occupant.is_terminating
-
-    def _named(self, uid: str) -> tuple[str, str]:
-        return self.occupants.by_uid[uid].namespace, self.occupants.names[uid]
 
     # -- after a restart -----------------------------------------------------------------------
 
@@ -267,7 +247,7 @@ class RoomPlans:
 
     def tried(self, uid: str, outcome: EvictOutcome, now: float) -> None:
         """Take the API server's word on whether it would evict a pod."""
-        key = self._going.get(uid)
+        key = self.victims.of.get(uid)
         plan = None if key is None else self.of.get(key)
         if key is None or plan is None or uid not in plan.unchecked:
             return
@@ -280,13 +260,13 @@ class RoomPlans:
 
     def evicted(self, uid: str, outcome: EvictOutcome, now: float) -> None:
         """Take what became of an eviction; one for a plan that is over matters to no other."""
-        self._withdrawn.discard(uid)
-        key = self._going.get(uid)
+        self.victims.withdrawn.discard(uid)
+        key = self.victims.of.get(uid)
         plan = None if key is None else self.of.get(key)
         if key is None or plan is None or uid not in plan.unsent:
             return
         plan.unsent.discard(uid)
-        if outcome in ("done", "gone") or not self._is_here(uid):
+        if outcome in ("done", "gone") or not self.victims.is_here(uid):
             plan.evicted.add(uid)
             plan.heard_at = now
         else:
@@ -294,19 +274,15 @@ class RoomPlans:
             self._end(key, "refused", now, who=uid)
 
     def is_wanted(self, uid: str) -> bool:
-        """Whether an eviction that has not been sent is still to be.
-
-        Not of a pod that has ended, or ends: nothing gets free, and one that has succeeded would be
-        deleted.
-        """
-        return uid not in self._withdrawn and self._is_here(uid)
+        """Whether an eviction that has not been sent is still to be."""
+        return self.victims.is_wanted(uid)
 
     def note_gone(self, uid: str) -> None:
         """Learn that a pod is gone."""
         if uid in self.left_alone.stuck:
             self._again.update(self.in_vain.note_gone(uid))
         self.left_alone.note_gone(uid)
-        self._withdrawn.discard(uid)
+        self.victims.withdrawn.discard(uid)
 
     # -- time ----------------------------------------------------------------------------------
 
@@ -396,10 +372,10 @@ class RoomPlans:
         rest = plan.victims[plan.begun :]
         if self._is_kept_yet(plan):
             return True
-        if not all(self._stands(each, gang) for each in rest):
+        if not all(self.victims.stands(each, gang) for each in rest):
             return False
         for victim in rest:
-            self._evict(gang, victim, now)
+            self.victims.evict(gang, victim, now)
             plan.begun += 1
             plan.unsent.update(victim.uids)
             plan.heard_at = now
@@ -410,29 +386,7 @@ class RoomPlans:
     def _is_kept_yet(self, plan: RoomPlan) -> bool:
         """Whether a budget may keep one that was begun: then no other goes."""
         begun = plan.victims[: plan.begun]
-        return any(each.is_protected and self._remaining(each) for each in begun)
-
-    def _remaining(self, victim: RoomVictim) -> list[str]:
-        """Its pods that run on."""
-        return [uid for uid in victim.uids if self._is_here(uid)]
-
-    def _evict(self, gang: Gang, victim: RoomVictim, now: float) -> None:
-        whose = gang.key, gang.membership.lowest_priority
-        its = None if victim.gang is None else self.gangs.by_key.get(victim.gang)
-        self.evictions["pod" if its is None else "gang"] += 1
-        if its is not None:
-            sentence = messages.gives_way_whole(its.key, victim, *whose)
-            self.disruptions.end_for(its, sentence, now)
-            self.left_alone.note_evicted(its.key, now)
-        for uid in victim.uids:
-            namespace, name = self._named(uid)
-            if its is None:
-                sentence = messages.goes_for(namespace, name, victim, *whose)
-                self.reports.goes_for(namespace, name, uid, sentence)
-                if owner := self.occupants.by_uid[uid].owner:
-                    self.left_alone.note_evicted(owner, now)
-            self._withdrawn.discard(uid)
-            self.outbox.add(Evict(namespace, name, uid, sentence))
+        return any(each.is_protected and self.victims.remaining(each) for each in begun)
 
     def _drain(self, gang: Gang, plan: RoomPlan, now: float) -> None:
         left = [uid for uid in plan.awaited if uid in self.books.bound]
@@ -493,9 +447,9 @@ class RoomPlans:
         self.nominations.end_kept(plan.places)
         self._noted.note_none(key, plan.needed, now)
         for uid in plan.pods:
-            self._going.pop(uid, None)
+            self.victims.of.pop(uid, None)
         for victim in plan.victims[: plan.begun]:
-            self._stop(plan, victim, now)
+            self.victims.stop(plan, victim, now)
         self.reservations.capacity_grew(plan.nodes)
         gang = self.gangs.by_key.get(key)
         if gang is None or gang.number != plan.number:
@@ -504,22 +458,8 @@ class RoomPlans:
         if result in AGAIN_RESULTS and not stopped:
             self._again.add(key)
         if result not in ("placed", *DRY_RESULTS):
-            named = "/".join(self._named(who)) if who in self.occupants.by_uid else ""
+            named = "/".join(self.victims.named(who)) if who in self.occupants.by_uid else ""
             self.reports.room_not_made(gang, messages.room_not_made(key, result, named, stopped))
-
-    def _stop(self, plan: RoomPlan, victim: RoomVictim, now: float) -> None:
-        """Keep what remains of a victim whose eviction had begun, unless its gang ends whole."""
-        remaining = [uid for uid in self._remaining(victim) if uid not in plan.evicted]
-        its = None if victim.gang is None else self.gangs.by_key.get(victim.gang)
-        if its is None or not its.ending:
-            self._withdrawn.update(plan.unsent.intersection(remaining))
-        elif all(uid in plan.evicted or not self._is_here(uid) for uid in its.running):
-            return  # it ends with the last of them; else pods were bound that we did not know of
-        elif len(remaining) == len(victim.uids) or not self.disruptions.ends_whole(its):
-            self._withdrawn.update(plan.unsent.intersection(remaining))
-            self.disruptions.keep(its)
-        else:
-            self.reports.ends_whole(its, now)
 
 
 def _wanted(gang: Gang) -> frozenset[str]:

@@ -724,7 +724,7 @@ def test_a_pod_that_was_not_evicted_may_be_later():
     world.is_slow, world._heard = False, len(world.effects)
     world.run(400.0, step=2.0)
     assert world.ending == ["a0", "a1", "a2", "a3"]
-    assert world.engine.room_plans._withdrawn == set()
+    assert world.engine.room_plans.victims.withdrawn == set()
 
 
 def test_what_became_of_an_eviction_for_one_gang_is_no_matter_to_the_next():
@@ -1215,14 +1215,14 @@ def test_who_was_evicted_often_in_an_hour_is_left_alone():
         world.put(*gang("a", *N1))
         world.put(*train())
         world.run(120.0)
-    assert world.engine.room_plans.evictions == {"gang": 2}
+    assert world.engine.room_plans.victims.evictions == {"gang": 2}
     (told,) = [each for each in world.reports[-2:] if "has no room" in each]
     assert told == (
         "gang default/T (priority 1000) has no room: no pod of lower priority may go; 4 pods are"
         " left alone for now"
     )
     world.run(3600.0 + 960.0, step=20.0)
-    assert world.engine.room_plans.evictions["gang"] == 3
+    assert world.engine.room_plans.victims.evictions["gang"] == 3
 
 
 def test_no_more_pods_go_at_one_time_than_the_setting_says():

@@ -65,8 +65,8 @@ def test_budgets_and_limits_hold(storm):
 @pytest.mark.slow
 def test_what_is_told_twice_changes_nothing(storm):
     """P12."""
-    before = storm.engine.books.held.copy(), dict(storm.engine.room_plans.evictions)
+    before = storm.engine.books.held.copy(), dict(storm.engine.room_plans.victims.evictions)
     storm.put(*storm.pods.values())
     storm.play(5)
-    assert (storm.engine.books.held, dict(storm.engine.room_plans.evictions)) == before
+    assert (storm.engine.books.held, dict(storm.engine.room_plans.victims.evictions)) == before
     assert storm.problems == []
