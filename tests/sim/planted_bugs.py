@@ -459,10 +459,17 @@ PLANTED = (
         "app.state.nodes.invalidation.Invalidation.lose_plans_around",
         Change(
             "statement",
-            'self.plans.lose(gang, f"node {node} has moved to another domain", now)',
+            'self._lose_or_outdate(gang, f"node {node} has moved to another domain", now)',
             becomes="pass",
         ),
         "a gang keeps its plan when one of its nodes moves to another domain",
+    ),
+    Planted(
+        "app.state.nodes.invalidation.Invalidation.lose_plans_in",
+        Change("statement", "self._lose_or_outdate(gang, why, now)", becomes="pass"),
+        "a gang keeps its plan when a wider level splits its domain",
+        test="tests/app/state/histories/test_grove.py"
+        "::test_a_plan_is_given_up_when_a_wider_level_splits_its_domain",
     ),
     Planted(
         "app.dialects.volcano.gangs._Parts._make_up",
@@ -592,18 +599,18 @@ PLANTED = (
         "a status is sent on every tick while the watch does not show what has been written",
     ),
     Planted(
-        "app.dialects.native.gangs.spec_of",
-        Change("expression", "Constraint(required=group.level or None)", becomes="ANYWHERE"),
+        "app.dialects.native.trees.in_domain",
+        Change("expression", "Constraint(required=level)", becomes="ANYWHERE"),
         "the pods of a native PodGroup are in several domains of its key",
     ),
     Planted(
         "app.dialects.native.trees.leaf_of",
         Change(
             "expression",
-            "LeafSpec(name, max(there, record.least), record.constraint if says_it_itself else"
-            " None, record.slices, needed=record.least)",
+            "LeafSpec(name, max(there, record.least), constraint if says_it_itself else None,"
+            " slices if says_it_itself else (), needed=record.least)",
             becomes="LeafSpec(name, max(there, record.least),"
-            " record.constraint if says_it_itself else None, record.slices, needed=1)",
+            " constraint if says_it_itself else None, slices if says_it_itself else (), needed=1)",
         ),
         "a native PodGroup starts with fewer pods than its minCount",
     ),

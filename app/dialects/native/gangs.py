@@ -18,6 +18,7 @@ pkg/scheduler/framework/plugins/gangscheduling (v1.36).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from app.dialects import corral
 from app.dialects.flaw import Flaw
@@ -44,7 +45,6 @@ from app.dialects.spec import (
 )
 from app.dialects.workloads.job import completion_index, owning_job
 from app.kube.core.objects import ObjectRecord, PodRecord
-from topology.model.request import Constraint
 
 SOURCE = "native"
 WORD = "schedulingGroup"
@@ -179,8 +179,12 @@ def spec_of(
     key: GangKey, group: PodGroupRecord, said: Sequence[Said], pods: Mapping[str, LeafPods]
 ) -> GangSpec:
     """The spec of a PodGroup whose live pods say this, and of which so many are there, by leaf."""
-    leaf = trees.leaf_of(group, "", sum(each.pods for each in pods.values()))
-    root = GroupSpec(key.name, (leaf,), Constraint(required=group.level or None))
+    leaf = trees.leaf_of(group, "", sum(each.pods for each in pods.values()), said)
+    inside = trees.in_domain(group.level, leaf)
+    if isinstance(inside, GroupSpec):
+        root = replace(inside, name=key.name)
+    else:
+        root = GroupSpec(key.name, (inside,))
     named = trees.levels_named((group,))
     together = trees.together(named, said)
     if together != ANYWHERE:

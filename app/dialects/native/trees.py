@@ -209,10 +209,16 @@ def _member(
     if isinstance(record, CompositeRecord):
         return _group(record, inside, pods, depth)
     its = pods.get(record.name)
-    leaf = leaf_of(record, record.name, its.pods if its else 0)
-    if not record.level:
-        return leaf
-    return GroupSpec(record.name, (leaf,), Constraint(required=record.level))
+    return in_domain(record.level, leaf_of(record, record.name, its.pods if its else 0))
+
+
+def in_domain(level: str, leaf: LeafSpec) -> GroupSpec | LeafSpec:
+    """A leaf in one domain of a PodGroup's key, if it has one."""
+    own = leaf.constraint
+    if own is not None and own.required is None and own.preferred is not None:
+        # In one constraint: what is preferred is looked for in every domain of the level.
+        return replace(leaf, constraint=replace(own, required=level or None))
+    return GroupSpec(leaf.name, (leaf,), Constraint(required=level)) if level else leaf
 
 
 Levels = tuple[tuple[str, Constraint], ...]
@@ -234,14 +240,19 @@ def together(named: Levels, said: Iterable[Said]) -> Constraint:
     return named[0][1] if named else next(of_pods, ANYWHERE)
 
 
-def leaf_of(record: PodGroupRecord, name: str, there: int) -> LeafSpec:
-    """A PodGroup as a leaf of this name, of which so many pods are there."""
-    says_it_itself = record.constraint != ANYWHERE or bool(record.slices)
+def leaf_of(record: PodGroupRecord, name: str, there: int, said: Collection[Said] = ()) -> LeafSpec:
+    """A PodGroup as a leaf of this name, of which so many pods are there, and say this."""
+    of_pods = {(each.constraint, each.slices) for each in said}
+    constraint, slices = record.constraint, record.slices
+    says_it_itself = constraint != ANYWHERE or bool(slices)
+    if not says_it_itself and record.level and len(of_pods) == 1:
+        ((constraint, slices),) = of_pods
+        says_it_itself = constraint.preferred is not None
     return LeafSpec(
         name,
         max(there, record.least),
-        record.constraint if says_it_itself else None,
-        record.slices,
+        constraint if says_it_itself else None,
+        slices if says_it_itself else (),
         needed=record.least,
     )
 

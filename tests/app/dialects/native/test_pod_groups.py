@@ -142,7 +142,8 @@ def test_a_basic_group_needs_one_pod_and_keeps_all_that_exist_in_one_domain():
 def test_annotations_of_the_pod_group_say_what_it_has_no_field_for():
     said = {PREFERRED: RACK, SLICE_LEVEL: RACK, SLICE_SIZE: "2"}
     (leaf,) = spec_of(pod_group(least=4, key=BLOCK, annotations=said), 4).leaves()
-    assert (leaf.constraint, leaf.slices) == (Constraint(preferred=RACK), (Slice(2, RACK),))
+    both = Constraint(required=BLOCK, preferred=RACK)
+    assert (leaf.constraint, leaf.slices) == (both, (Slice(2, RACK),))
 
 
 def test_annotations_of_its_pods_do_so_as_well():

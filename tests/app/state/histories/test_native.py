@@ -263,6 +263,16 @@ def test_a_preferred_level_inside_the_required_one():
     assert len(placed(world, *members(3))) == 3
 
 
+@pytest.mark.parametrize("on_pods", [True, False], ids=["of_the_pods", "of_the_pod_group"])
+def test_a_preferred_level_is_looked_for_in_every_domain_of_the_required_one(on_pods):
+    """The block with the least room that is enough has no such rack."""
+    nodes = [node(f"b0/r0{at}/n0{at}") for at in range(2)] + [node(f"b1/r1/n1{at}") for at in "012"]
+    said = {PREFERRED: RACK}
+    world = world_of(group(least=2, key=BLOCK, annotations={} if on_pods else said), nodes=nodes)
+    its = members(2, annotations=said if on_pods else {})
+    assert set(placed(world, *its).values()) < {"n10", "n11", "n12"}
+
+
 def test_slices_each_in_a_domain_of_their_own():
     said = {SLICE_LEVEL: RACK, SLICE_SIZE: "2"}
     nodes = [node(f"b0/r{rack}/r{rack}n{at}") for rack in range(3) for at in range(3)]
