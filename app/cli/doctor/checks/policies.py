@@ -60,6 +60,13 @@ def agreed(policies: Policies, settings: OwnSettings) -> Iterator[Problem]:
     for each in policies.gating:
         yield from _of_schedulers(each, settings)
         yield from _of_controllers(each, settings)
+    if policies.gating and settings.values.born_seconds:
+        yield warning(
+            _named(policies.gating[0]),
+            f"no pod is born in place, as born_seconds of {settings.where} asks: policies come"
+            " before webhooks, and a pod that is gated already stays so",
+            f"kubectl delete -f {FILE}",
+        )
 
 
 def _of_schedulers(policy: Object, settings: OwnSettings) -> Iterator[Problem]:

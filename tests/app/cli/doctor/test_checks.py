@@ -226,6 +226,8 @@ PLANTED = [
                  {"policies-settings": "error"}, id="policy_gates_what_kueue_manages"),
     pytest.param({**POLICIES, "settings": settings(with_webhook=False, native_pod_groups="on")},
                  {"policies-settings": "warning"}, id="policy_leaves_out_native_pod_groups"),
+    pytest.param({**POLICIES, "settings": settings(with_webhook=False, born_seconds="10")},
+                 {"policies-settings": "warning"}, id="policy_gates_what_would_be_born_in_place"),
     pytest.param(ruled(("variables",), []),
                  {"policies-settings": "error"}, id="policy_gates_pods_of_native_groups"),
     pytest.param({"webhooks": webhooks(None, None, WebhookService(False))},
