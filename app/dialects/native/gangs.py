@@ -28,7 +28,7 @@ from app.dialects.kueue.annotations import Strings
 from app.dialects.kueue.claims import read_annotations
 from app.dialects.kueue.pod_groups import GROUP_NAME, group_names
 from app.dialects.native import trees
-from app.dialects.native.pod_groups import PodGroupRecord
+from app.dialects.native.pod_groups import NO_LEADER, PodGroupRecord
 from app.dialects.native.scheduling import LONGEST_NAME
 from app.dialects.rules import forbidden, of_spec
 from app.dialects.spec import (
@@ -166,7 +166,7 @@ def _contradicts(pod: PodRecord, said: Said) -> str:
     if names:
         return f"may not be set together with {GROUP_NAME}, which names pod group {names[0]}"
     if said.pod_set_group:
-        return "a PodGroup has no leader that is placed with its workers, as podset-group-name asks"
+        return f"{NO_LEADER}, as podset-group-name asks"
     return ""
 
 

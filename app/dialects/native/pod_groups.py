@@ -19,11 +19,12 @@ from functools import partial
 from typing import Any
 
 from app.dialects.flaw import Flaw
+from app.dialects.kueue.annotations import POD_SET_GROUP, Strings
 from app.dialects.kueue.claims import read_annotations
 from app.dialects.native import scheduling
 from app.dialects.native.scheduling import GROUP, LONGEST_NAME
 from app.dialects.native.stored import Spec, read
-from app.dialects.rules import of_spec
+from app.dialects.rules import annotation, forbidden, of_spec
 from app.dialects.spec import ANYWHERE, MOST_PODS
 from app.kube.core.objects import ObjectRecord
 from app.kube.decoding.decode import Json, Keep, kept
@@ -33,6 +34,7 @@ from topology.model.request import Constraint, Slice
 KIND = f"PodGroup.{GROUP}"  # two other API groups have a kind of that name
 ALPHA, LATER_ALPHA, BETA = "v1alpha2", "v1alpha3", "v1beta1"
 VERSIONS = (BETA, LATER_ALPHA, ALPHA)  # newest first
+NO_LEADER = "a PodGroup has no leader that is placed with its workers"
 
 
 class PodGroupRecord(ObjectRecord, frozen=True, gc=False):
@@ -69,8 +71,9 @@ def decode_pod_group(raw: Json, *, api: str, keep: Keep) -> PodGroupRecord:
     Raises: DecodeError naming the PodGroup and the field.
     """
     found, metadata, spec = read(raw, "PodGroup")
-    said, unclear = read_annotations(kept(metadata.annotations, keep))
-    flaw = unclear or next(_flaws(spec), None)
+    annotations = kept(metadata.annotations, keep)
+    said, _ = read_annotations(annotations)
+    flaw = next(_flaws(spec, annotations), None)
     return PodGroupRecord(
         kind=KIND,
         namespace=metadata.namespace or "",
@@ -98,13 +101,14 @@ def flaws_of(raw: Json) -> Iterator[Flaw]:
     Raises: DecodeError naming the PodGroup and the field.
     """
     _, metadata, spec = read(raw, "PodGroup")
-    _, unclear = read_annotations(kept(metadata.annotations, lambda _key: True))
-    if unclear is not None:
+    yield from _flaws(spec, kept(metadata.annotations, lambda _key: True))
+
+
+def _flaws(spec: Spec, annotations: Strings) -> Iterator[Flaw]:
+    if POD_SET_GROUP in annotations:
+        yield forbidden(annotation(POD_SET_GROUP), NO_LEADER)
+    elif (unclear := read_annotations(annotations)[1]) is not None:
         yield unclear
-    yield from _flaws(spec)
-
-
-def _flaws(spec: Spec) -> Iterator[Flaw]:
     policy = spec.scheduling_policy
     yield from of_spec(scheduling.policy_flaws(policy, _least(spec), "minCount", MOST_PODS))
     yield from of_spec(scheduling.other_flaws(spec))

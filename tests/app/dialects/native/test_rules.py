@@ -59,6 +59,12 @@ WRONG = "schedulingPolicy.gang.minCount: Invalid value: 0: must be greater than 
             id="annotation_of_a_PodGroup",
         ),
         pytest.param(
+            pod_group(least=2, annotations={"kueue.x-k8s.io/podset-group-name": "workers"}),
+            "metadata.annotations[kueue.x-k8s.io/podset-group-name]: Forbidden: a PodGroup has no"
+            " leader that is placed with its workers",
+            id="a_leader_and_its_workers_in_a_PodGroup",
+        ),
+        pytest.param(
             composite_object("all", 0),
             "spec.schedulingPolicy.gang.minGroupCount: Invalid value: 0: must be greater than or"
             " equal to 1",
