@@ -141,3 +141,9 @@ def of_grove() -> Iterator[tuple[str, str, bytes]]:
     for topology in ("ClusterTopology", "ClusterTopologyBinding"):
         body = {"metadata": {"name": "a"}, "spec": {"levels": levels}}
         yield topology, "levels", written(body)
+    texts = {"description": "d" * STORED}
+    yield (
+        "PriorityClass",
+        "a description",
+        written({"metadata": {"name": "a"}, "value": 1, **texts}),
+    )

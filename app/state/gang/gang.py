@@ -149,7 +149,9 @@ class Gang:
     @property
     def guarded_priority(self) -> int:
         """No pod of it is evicted for gangs of this priority or of a lower one."""
-        return max(self.priority, self.highest_priority)
+        spec, of_pods = self.membership.spec, self.highest_priority
+        own = None if spec is None else spec.priority
+        return of_pods if own is None else max(own, of_pods)
 
     def priority_of(self, uid: str) -> int:
         """The priority of a member, or of the pod that a placeholder stands for.

@@ -681,6 +681,7 @@ async def test_each_resource_is_read_where_the_api_has_it(server, transport):
         "/apis/leaderworkerset.x-k8s.io/v1/leaderworkersets",
         "/apis/policy/v1/poddisruptionbudgets",
         "/apis/scheduler.grove.io/v1alpha1/podgangs",
+        "/apis/scheduling.k8s.io/v1/priorityclasses",
         "/apis/scheduling.run.ai/v2alpha2/podgroups",
         "/apis/scheduling.volcano.sh/v1beta1/podgroups",
         "/apis/scheduling.volcano.sh/v1beta1/queues",
