@@ -34,6 +34,7 @@ from app.errors import SettingsError
 from app.labels import EVERYTHING, selector_from_text
 from app.setting_values import (
     MIB,
+    Address,
     Bytes,
     DeviceParts,
     ListenAddress,
@@ -46,7 +47,6 @@ from app.setting_values import (
     ip_address,
     scheduler_names,
 )
-from app.setting_values import Address as Address
 
 ENV_PREFIX = "CORRAL_"
 SETTINGS_FILE = "settings"  # names the file itself, so a file cannot set it

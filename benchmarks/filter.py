@@ -36,7 +36,8 @@ from app.kube.decoding.decode import decode_node, decode_pod
 from app.kube.watch.events import Listed
 from app.metrics import Metrics
 from app.process.engine_settings import engine_settings
-from app.settings import Address, Settings
+from app.setting_values import Address
+from app.settings import Settings
 from app.state.engine import Engine
 from app.verbs.bind import BindDesk
 from benchmarks.table import Row, show

@@ -38,7 +38,8 @@ from app.kube.core.objects import PodRecord
 from app.kube.watch.events import Applied, Deleted, Event
 from app.main import build, run
 from app.sandbox.cluster import kubeconfig
-from app.settings import Address, Settings
+from app.setting_values import Address
+from app.settings import Settings
 from app.state.reserve.plans import Plans
 from benchmarks import large_cluster
 from benchmarks.large_cluster import PREFIX, Size, node_name

@@ -140,7 +140,8 @@ async def _stage(
 
     from app.main import started
     from app.sandbox import ExtenderConfig, Sandbox
-    from app.settings import Address, Settings
+    from app.setting_values import Address
+    from app.settings import Settings
 
     began = time.monotonic()
     kubeconfig = folder / "kubeconfig"

@@ -16,7 +16,7 @@ from fastapi import FastAPI
 
 from app.errors import SettingsError
 from app.extender.guard import Bounds, guarded
-from app.settings import Address
+from app.setting_values import Address
 
 BACKLOG = 2048  # connections not yet accepted: all /bind requests of a large gang come at once
 

@@ -11,7 +11,8 @@ import yaml
 
 from app.main import started
 from app.sandbox import Sandbox
-from app.settings import Address, Settings
+from app.setting_values import Address
+from app.settings import Settings
 from tests.app.dialects.volcano.objects import exact, hyper_node
 from tests.app.polling import until
 from tests.cluster import GPU, node, pod

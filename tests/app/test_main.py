@@ -31,7 +31,8 @@ from app.process.outside import OTHER_CONNECTIONS
 from app.process.parts import SHUTTING_DOWN, Parts, run
 from app.sandbox import Sandbox
 from app.sandbox.scheduler.facts.scheduler_config import ExtenderConfig
-from app.settings import Address, Settings
+from app.setting_values import Address
+from app.settings import Settings
 from app.state.effects import ReadAgain
 from app.state.gang.gang import Phase
 from app.state.journal.replay import replay

@@ -16,7 +16,8 @@ from app.main import started
 from app.sandbox import Sandbox
 from app.sandbox.apiserver.storage.kinds import POD
 from app.sandbox.scheduler.facts.scheduler_config import SchedulerConfig
-from app.settings import Address, Settings
+from app.setting_values import Address
+from app.settings import Settings
 from tests.app.dialects.native.composites import composite_object
 from tests.app.dialects.native.objects import ALPHA, BETA, pod_group
 from tests.app.dialects.test_a_new_vocabulary import CRD

@@ -12,7 +12,8 @@ import pytest
 
 from app.main import Parts, started
 from app.sandbox import Sandbox
-from app.settings import Address, Settings
+from app.setting_values import Address
+from app.settings import Settings
 from tests.app.sandbox.http import Client, client_of, until
 from tests.autoscaling.objects import ATOMIC_SCALE_UP, definition
 from tests.certificates import HOST

@@ -9,8 +9,8 @@ from app.dialects.spec import TierPacking
 from app.errors import SettingsError
 from app.labels import selector_from_text
 from app.process.engine_settings import engine_settings
-from app.setting_values import address_from_text
-from app.settings import Address, Settings, load
+from app.setting_values import Address, address_from_text
+from app.settings import Settings, load
 from app.state.settings import EngineSettings
 
 

@@ -12,7 +12,8 @@ import pytest
 from app.main import started
 from app.sandbox import Sandbox
 from app.sandbox.apiserver.storage.kinds import NODE, POD
-from app.settings import Address, Settings
+from app.setting_values import Address
+from app.settings import Settings
 from tests.cluster import BLOCK, RACK, grid
 from tests.contract.pending.play import SECONDS, play
 from tests.contract.pending.situations import SITUATIONS, Situation

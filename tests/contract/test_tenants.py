@@ -20,7 +20,8 @@ from app.controllers.report import MOST_QUEUED
 from app.main import started
 from app.process.parts import Parts
 from app.sandbox import Sandbox
-from app.settings import Address, Settings
+from app.setting_values import Address
+from app.settings import Settings
 from tests.app.polling import until
 from tests.cluster import BLOCK, RACK, Object, grid
 from tests.tenants import LOUD, QUIET, about_half_gangs, half_gang, half_gangs

@@ -13,7 +13,8 @@ from typing import Any
 from app.main import started
 from app.sandbox import Sandbox
 from app.sandbox.scheduler.facts.scheduler_config import SchedulerConfig
-from app.settings import Address, Settings
+from app.setting_values import Address
+from app.settings import Settings
 from tests.cluster import Cluster
 from tests.controlplane.plane import SCHEDULER_CONFIG
 

@@ -20,7 +20,8 @@ from app.extender.guard import Bounds
 from app.extender.server import Server, listen, server_of, url_of
 from app.metrics import Metrics
 from app.process.serving.tls import Certificate, Hooks, certificate_of
-from app.settings import Address, Settings
+from app.setting_values import Address
+from app.settings import Settings
 
 CLOSE_SECONDS = 5.0  # for connections to close once every request is answered
 EXTENDER_TLS = ("extender_cert", "extender_key", "extender_client_ca")

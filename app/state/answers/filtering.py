@@ -22,7 +22,7 @@ from app.state.claims.unseen import UnseenPods
 from app.state.filter_result import Candidates, Failed, Pinned, Rejected
 from app.state.gang.gang import Gang, Phase
 from app.state.gang.gangs import Gangs
-from app.state.gang.members.membership import Member, member_of
+from app.state.gang.members.member import Member, member_of
 from app.state.lifecycle.members import Members
 from app.state.lifecycle.roll_call import RollCalls
 from app.state.pods.arrivals import Arrivals

@@ -21,8 +21,9 @@ import numpy as np
 
 from app.kube.core.objects import PodRecord
 from app.state.answers.room_for_usual import RoomForUsual
-from app.state.cache.books import ALL_NODES, Books, TopologyBooks
+from app.state.cache.books import ALL_NODES, Books
 from app.state.cache.counting import Vector
+from app.state.cache.topology_books import TopologyBooks
 from app.state.domains.topologies import Topologies
 from app.state.filter_result import Candidates
 from app.state.pods.nominations import Nominations

@@ -33,10 +33,8 @@ from app.state.cache.counting import (
     slots_by_request,
     summed,
 )
-from app.state.cache.resource_rows import ResourceRows
-from app.state.cache.resource_rows import bounded as bounded
-from app.state.cache.topology_books import NO_VALUES, Values
-from app.state.cache.topology_books import TopologyBooks as TopologyBooks
+from app.state.cache.resource_rows import ResourceRows, bounded
+from app.state.cache.topology_books import NO_VALUES, TopologyBooks, Values
 from topology.model import tree as trees
 from topology.model.capacity import Capacity
 from topology.model.levels import NODE_LEVEL

@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 
 from app.dialects import nvlink
 from app.dialects.spec import Index
-from app.state.cache.books import TopologyBooks
+from app.state.cache.topology_books import TopologyBooks
 from app.state.gang.gang import Gang
-from app.state.gang.members.membership import Member
+from app.state.gang.members.member import Member
 from app.state.gang.parts import DomainNodes
 from app.state.plan.question.pod_sets import PodSetMembers, SetKey, in_turn, kept_slots
 from app.state.plan.verdict import Plan

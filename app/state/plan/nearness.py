@@ -22,9 +22,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from app.dialects.spec import GangSpec, GroupSpec, LeafSpec
-from app.state.cache.books import TopologyBooks
+from app.state.cache.topology_books import TopologyBooks
 from app.state.gang.members import minimum
-from app.state.gang.members.membership import Member
+from app.state.gang.members.member import Member
 from topology.model.request import Constraint
 
 NodesByLeaf = Mapping[str, Sequence[str]]

@@ -16,14 +16,15 @@ from itertools import chain, islice
 import numpy as np
 
 from app.dialects.spec import GangKey, TierPacking
-from app.state.cache.books import ALL_NODES, Books, TopologyBooks
+from app.state.cache.books import ALL_NODES, Books
 from app.state.cache.node_refusals import Offer, Refusals, Shaped
 from app.state.cache.node_table import NodeTable
+from app.state.cache.topology_books import TopologyBooks
 from app.state.effects import PlaceAnswer
 from app.state.gang.families import Families
 from app.state.gang.gang import Gang
 from app.state.gang.last_places import LastPlaces
-from app.state.gang.members.membership import Member
+from app.state.gang.members.member import Member
 from app.state.gang.parts import Searched
 from app.state.isolation import OnFault, reraise
 from app.state.plan.assignment import plan_of

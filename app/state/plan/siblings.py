@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from app.state.cache.books import TopologyBooks
+from app.state.cache.topology_books import TopologyBooks
 
 MOST_LOOKED_AT = 16  # domains on either side, in the order of the tree
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from app.dialects.declared import JOINED
 from app.state.cache import room
-from app.state.cache.books import ALL_NODES, Books, TopologyBooks, is_open
+from app.state.cache.books import ALL_NODES, Books, is_open
 from app.state.cache.eligibility import may_stay
+from app.state.cache.topology_books import TopologyBooks
 from app.state.gang.families import Families
 from app.state.gang.gang import Gang
-from app.state.gang.members.membership import Member
+from app.state.gang.members.member import Member
 from app.state.gang.parts import DomainNodes
 from app.state.plan.assignment import domain_of
 from app.state.plan.question.pod_sets import are_together

@@ -22,7 +22,8 @@ from app.extender.server import Server, listen, server_of, url_of
 from app.metrics import Metrics
 from app.process.serving.ports import hooks_of
 from app.process.serving.tls import Certificate, Files
-from app.settings import Address, EngineOptions
+from app.setting_values import Address
+from app.settings import EngineOptions
 from tests.certificates import Pair, pair
 
 SCOPE = Scope("corral")

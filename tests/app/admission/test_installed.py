@@ -14,7 +14,8 @@ from app.labels import selector_from_text
 from app.main import started
 from app.sandbox import Sandbox
 from app.sandbox.apiserver.storage.kinds import POD
-from app.settings import Address, Settings
+from app.setting_values import Address
+from app.settings import Settings
 from tests.app.sandbox.http import MERGE, PODS, Client, client_of, until
 from tests.certificates import HOST, pair
 from tests.cluster import RACK, collection, job

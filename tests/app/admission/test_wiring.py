@@ -18,7 +18,8 @@ from app.labels import selector_from_text
 from app.main import started
 from app.process.parts import Parts
 from app.sandbox import Sandbox
-from app.settings import Address, Settings, load
+from app.setting_values import Address
+from app.settings import Settings, load
 from tests.app.admission.port import patch_of, patched, review
 from tests.app.polling import until
 from tests.certificates import HOST, pair

@@ -21,7 +21,8 @@ from app.main import started
 from app.sandbox import Sandbox
 from app.sandbox.apiserver.storage.kinds import POD
 from app.sandbox.scheduler.facts.scheduler_config import SchedulerConfig
-from app.settings import Address, Settings
+from app.setting_values import Address
+from app.settings import Settings
 from app.state.journal.replay import replay
 from tests.app.dialects import toy
 from tests.app.sandbox.http import PODS, Client, client_of, until

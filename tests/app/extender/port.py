@@ -20,7 +20,7 @@ from app.extender.server import Server, listen, server_of, url_of
 from app.kube.core.objects import PodRecord
 from app.kube.decoding.decode import Keep
 from app.metrics import Metrics
-from app.settings import Address
+from app.setting_values import Address
 from app.state.answers.hypothetical import Hypothetical
 from app.state.effects import Effect
 from app.state.filter_result import Candidates, FilterAnswer, Passed, Victims

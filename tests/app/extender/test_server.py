@@ -8,7 +8,7 @@ import pytest
 
 from app.errors import SettingsError
 from app.extender.server import listen, url_of
-from app.settings import Address
+from app.setting_values import Address
 
 
 def test_small_answers_are_sent_at_once():

@@ -36,7 +36,8 @@ from app.sandbox.apiserver.storage.kinds import (
 from app.sandbox.apiserver.storage.patch import MERGE
 from app.sandbox.apiserver.storage.store import Change
 from app.sandbox.scheduler.facts.scheduler_config import SchedulerConfig
-from app.settings import Address, Settings
+from app.setting_values import Address
+from app.settings import Settings
 from tests.cluster import BLOCK, RACK, Object
 from tests.controlplane.plane import SCHEDULER_CONFIG
 

@@ -99,7 +99,8 @@ def run_corral(kubeconfig: Path, levels: tuple[str, ...], pipe: Connection) -> N
     """Corral as `corral serve` runs it, ready when it has read the cluster and made its plans."""
     from app.cli.common.logs import log_to_stderr
     from app.main import started
-    from app.settings import Address, Settings
+    from app.setting_values import Address
+    from app.settings import Settings
 
     log_to_stderr("error")
     settings = Settings(

@@ -19,8 +19,7 @@ from app.state.gang.members import minimum
 from app.state.gang.members.contradictions import why_invalid
 
 # Both may be imported from here as well.
-from app.state.gang.members.member import Member as Member
-from app.state.gang.members.member import member_of as member_of
+from app.state.gang.members.member import Member
 
 NONE_GONE: Mapping[str, int] = {}
 

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from app.dialects.spec import GangKey
-from app.state.cache.books import TopologyBooks
+from app.state.cache.topology_books import TopologyBooks
 from app.state.effects import PlaceAnswer, SeekPlace
 from app.state.gang.gangs import Gangs
 from app.state.plan.elsewhere.long_search import Answered, LongSearch, Signature

@@ -18,7 +18,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from app.dialects.spec import ANYWHERE, GangSpec, GroupSpec, LeafSpec
-from app.state.cache.books import Books, TopologyBooks
+from app.state.cache.books import Books
+from app.state.cache.topology_books import TopologyBooks
 from app.state.gang.gang import Gang
 from app.state.gang.members import minimum
 from app.state.plan.question.pod_sets import PodSetMembers, Unit

@@ -22,12 +22,12 @@ import numpy as np
 
 from app.dialects import pod_set_groups
 from app.dialects.spec import ANYWHERE, GangSpec, GroupSpec
-from app.state.cache.books import TopologyBooks
 from app.state.cache.node_refusals import Shaped
+from app.state.cache.topology_books import TopologyBooks
 from app.state.gang.families import NOTHING, Shared
 from app.state.gang.gang import Gang
 from app.state.gang.members import minimum
-from app.state.gang.members.membership import Member
+from app.state.gang.members.member import Member
 from topology.model.request import Constraint, Slice
 
 Settled = tuple[Member, str]  # a member that no plan may move, and its node

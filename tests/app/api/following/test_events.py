@@ -24,7 +24,7 @@ from app.errors import Unreachable
 from app.explain.changes import Changes
 from app.extender.guard import ABORT, Bounds
 from app.extender.server import Server, listen, server_of, url_of
-from app.settings import Address
+from app.setting_values import Address
 from tests.app.api.access.test_callers import RIGHTS
 from tests.app.api.reviewer import Reviewer, callers_of
 from tests.app.api.test_routes import world_of_three

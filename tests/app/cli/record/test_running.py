@@ -21,7 +21,8 @@ from app.main import started
 from app.process.parts import Parts
 from app.sandbox import ExtenderConfig, Sandbox
 from app.sandbox.apiserver.storage.kinds import NODE, POD
-from app.settings import Address, Settings
+from app.setting_values import Address
+from app.settings import Settings
 from tests.app.polling import until
 from tests.cluster import BLOCK, GPU, RACK, grid, pod
 

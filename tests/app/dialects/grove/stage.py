@@ -20,7 +20,8 @@ from app.process.parts import Parts
 from app.sandbox import Sandbox
 from app.sandbox.apiserver.storage.kinds import POD
 from app.sandbox.scheduler.facts.scheduler_config import SchedulerConfig
-from app.settings import Address, Settings
+from app.setting_values import Address
+from app.settings import Settings
 from tests.app.dialects.grove.crds import CLUSTER_TOPOLOGY_BINDING, POD_CLIQUE_SET, POD_GANG
 from tests.app.dialects.grove.objects import CREATED, GATE
 from tests.app.sandbox.http import PODS, Answer, Client, client_of, until

@@ -15,7 +15,8 @@ from app.main import started
 from app.sandbox import Sandbox
 from app.sandbox.apiserver.storage.kinds import POD
 from app.sandbox.scheduler.facts.scheduler_config import SchedulerConfig
-from app.settings import Address, Settings
+from app.setting_values import Address
+from app.settings import Settings
 from tests.app.dialects.grove.crds import CLUSTER_TOPOLOGY, POD_GANG
 from tests.app.dialects.grove.objects import (
     CREATED,

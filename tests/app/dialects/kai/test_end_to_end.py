@@ -15,7 +15,8 @@ from app.main import started
 from app.sandbox import Sandbox
 from app.sandbox.apiserver.storage.kinds import POD
 from app.sandbox.scheduler.facts.scheduler_config import SchedulerConfig
-from app.settings import Address, Settings
+from app.setting_values import Address
+from app.settings import Settings
 from tests.app.dialects.kai.crds import POD_GROUP, TOPOLOGY
 from tests.app.dialects.kai.objects import (
     GROUP_NAME,

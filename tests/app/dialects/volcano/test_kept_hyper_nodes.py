@@ -12,7 +12,8 @@ import yaml
 from app.main import started
 from app.process.parts import Parts
 from app.sandbox import Sandbox
-from app.settings import Address, Settings
+from app.setting_values import Address
+from app.settings import Settings
 from tests.app.polling import until
 from tests.app.sandbox.http import MERGE, NODES, Client, client_of
 from tests.certificates import HOST

@@ -12,7 +12,8 @@ import pytest
 from app.errors import Unreachable
 from app.kube.client.transport import Transport
 from app.main import build
-from app.settings import Address, Settings
+from app.setting_values import Address
+from app.settings import Settings
 from tests.app.kube.apiserver import Server, reply, serving
 from tests.app.kube.service_account import HOST, mounted, server_tls
 

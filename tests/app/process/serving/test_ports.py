@@ -24,8 +24,8 @@ from app.process.serving.ports import (
     listen_all,
     ports_of,
 )
-from app.setting_values import MIB
-from app.settings import Address, Settings
+from app.setting_values import MIB, Address
+from app.settings import Settings
 from tests.certificates import HOST, pair
 
 ALL = "extender_cert, extender_key, extender_client_ca"
