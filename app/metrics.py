@@ -37,7 +37,7 @@ STATUS_OUTCOMES = ("written", "gone", "failed", "dropped")
 KEPT_OUTCOMES = ("made", "changed", "deleted", "gone", "conflict", "failed")
 ROOM_OUTCOMES = ("room", "none", "dropped", "failed")
 PLACE_OUTCOMES = ("place", "none", "dropped", "failed")
-# What became of the places that were made for gangs: see `app.state.preempt.room_plan`.
+# What became of the places that were made for gangs: see `app.state.preempt.plans.room_plan`.
 ROOM_RESULTS = (
     *("placed", "needless", "withdrawn"),
     *("refused", "unanswered", "changed", "stuck", "taken", "lost", "other_pods"),

@@ -26,7 +26,7 @@ from app.state.effects import Bind, Effect, EmitEvent, Evict, RoomAnswer, RoomVi
 from app.state.engine import Engine
 from app.state.preempt.left_alone import EVICTED_SECONDS
 from app.state.preempt.limits import NAMESPACE_SECONDS
-from app.state.preempt.room_plan import RoomPlan
+from app.state.preempt.plans.room_plan import RoomPlan
 from tests.records import REQUIRED
 from tests.sim.api import ApiServer, selects
 from tests.sim.clock import Clock, History

@@ -370,7 +370,7 @@ PLANTED = (
         "the grant of a preemptor outlives it",
     ),
     Planted(
-        "app.state.preempt.room_plans.RoomPlans.begin",
+        "app.state.preempt.plans.room_plans.RoomPlans.begin",
         Change("statement", "self.nominations.keep(places)", becomes="pass"),
         "the room that is made for a gang is not kept while pods end",
     ),
@@ -405,7 +405,7 @@ PLANTED = (
         "pods go for a gang whose preemptionPolicy is Never",
     ),
     Planted(
-        "app.state.preempt.victims.Victims.is_wanted",
+        "app.state.preempt.plans.victims.Victims.is_wanted",
         Change(
             "expression",
             "uid not in self.withdrawn and self.is_here(uid)",
@@ -432,7 +432,7 @@ PLANTED = (
         "room is made for any number of gangs at a time",
     ),
     Planted(
-        "app.state.preempt.kept_room.KeptRoom._fit",
+        "app.state.preempt.plans.kept_room.KeptRoom._fit",
         Change(
             "condition",
             "not room.fits(self.books, node, request, without=leaving, beside=beside)",
@@ -446,7 +446,7 @@ PLANTED = (
         "the same gang goes for others any number of times",
     ),
     Planted(
-        "app.state.preempt.room_plans.RoomPlans._end",
+        "app.state.preempt.plans.room_plans.RoomPlans._end",
         Change("statement", "self.nominations.end_kept(plan.places)", becomes="pass"),
         "room is kept for a gang that is gone",
     ),

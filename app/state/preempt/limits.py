@@ -10,7 +10,7 @@ from app.state.effects import RoomAnswer
 from app.state.gang.gang import Gang
 from app.state.pods.occupants import EVERYWHERE
 from app.state.preempt.left_alone import Recent
-from app.state.preempt.room_plan import RoomPlan
+from app.state.preempt.plans.room_plan import RoomPlan
 from app.state.settings import EngineSettings
 
 NAMESPACE_SECONDS = 600.0  # `preempt_per_namespace` counts for so long

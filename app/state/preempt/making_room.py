@@ -32,8 +32,8 @@ from app.state.plan.planner import Planner
 from app.state.plan.question.request import copied
 from app.state.pods.grants import Grants
 from app.state.pods.occupants import Occupants
+from app.state.preempt.plans.room_plans import RoomPlans
 from app.state.preempt.room import RoomRequest
-from app.state.preempt.room_plans import RoomPlans
 from app.state.preempt.standing import Crowd, RunningGang, Standing, seconds_of
 from app.state.queueing.outbox import Outbox
 from app.state.report.reports import Reports

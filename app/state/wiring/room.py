@@ -10,7 +10,7 @@ from app.state.nodes.invalidation import Invalidation
 from app.state.nodes.repair import Failures, Repairs
 from app.state.preempt.left_alone import LeftAlone
 from app.state.preempt.making_room import MakingRoom
-from app.state.preempt.room_plans import RoomPlans
+from app.state.preempt.plans.room_plans import RoomPlans
 from app.state.settings import EngineSettings
 from app.state.wiring.membership import MembershipParts
 

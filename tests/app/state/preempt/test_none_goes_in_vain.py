@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from app.state.effects import EmitEvent
-from app.state.preempt.in_vain import IN_VAIN_SECONDS, MOST_COUNTED, MOST_IN_VAIN, InVain
+from app.state.preempt.plans.in_vain import IN_VAIN_SECONDS, MOST_COUNTED, MOST_IN_VAIN, InVain
 from tests.app.state.preempt.test_making_room import gang, single, train
 from tests.app.state.preempt.test_room_plans import (
     Evicting,

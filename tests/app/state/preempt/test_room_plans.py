@@ -23,8 +23,8 @@ from app.metrics import ROOM_RESULTS, Metrics
 from app.state.effects import Annotate, EmitEvent, Evict, RoomAnswer, SeekRoom, TryEviction
 from app.state.filter_result import Passed
 from app.state.plan.verdict import Plan
-from app.state.preempt.room_plan import Result, Stage
-from app.state.preempt.room_plans import DRAIN_SECONDS, SEND_SECONDS, SETTLE_SECONDS
+from app.state.preempt.plans.room_plan import Result, Stage
+from app.state.preempt.plans.room_plans import DRAIN_SECONDS, SEND_SECONDS, SETTLE_SECONDS
 from app.state.report import messages
 from app.state.reserve.plans import LOOK_SECONDS
 from app.state.settings import EngineSettings

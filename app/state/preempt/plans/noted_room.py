@@ -12,9 +12,9 @@ from app.dialects import corral
 from app.dialects.spec import GangKey
 from app.state.cache.books import Books
 from app.state.pods.occupants import Occupants
-from app.state.preempt.in_vain import InVain, Needed
 from app.state.preempt.left_alone import LeftAlone
-from app.state.preempt.room_plan import RoomPlan
+from app.state.preempt.plans.in_vain import InVain, Needed
+from app.state.preempt.plans.room_plan import RoomPlan
 from app.state.report.notes import Notes
 
 

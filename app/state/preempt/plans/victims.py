@@ -17,7 +17,7 @@ from app.state.gang.gangs import Gangs
 from app.state.lifecycle.disruption import Disruptions
 from app.state.pods.occupants import Occupants
 from app.state.preempt.left_alone import LeftAlone
-from app.state.preempt.room_plan import RoomPlan
+from app.state.preempt.plans.room_plan import RoomPlan
 from app.state.queueing.outbox import Outbox
 from app.state.report import messages
 from app.state.report.reports import Reports

@@ -11,7 +11,7 @@ from app.kube.core.objects import Amounts, NodeRecord
 from app.state.effects import RoomVictim
 from app.state.gang.parts import Version
 from app.state.pods.nominations import Nomination
-from app.state.preempt.in_vain import Needed
+from app.state.preempt.plans.in_vain import Needed
 
 # How it ends. placed: the gang is where it was to be; needless: it has a place before all have
 # gone; withdrawn: it needs none any more. All others are in vain, as `messages` says.

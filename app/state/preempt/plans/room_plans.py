@@ -35,13 +35,13 @@ from app.state.plan.planner import Planner
 from app.state.pods.grants import Grants
 from app.state.pods.nominations import Nomination, Nominations
 from app.state.pods.occupants import Occupants
-from app.state.preempt.in_vain import InVain, Needed
-from app.state.preempt.kept_room import KeptRoom
 from app.state.preempt.left_alone import LeftAlone
 from app.state.preempt.limits import Limits
-from app.state.preempt.noted_room import NotedRoom
-from app.state.preempt.room_plan import Result, RoomPlan, Stage
-from app.state.preempt.victims import Victims
+from app.state.preempt.plans.in_vain import InVain, Needed
+from app.state.preempt.plans.kept_room import KeptRoom
+from app.state.preempt.plans.noted_room import NotedRoom
+from app.state.preempt.plans.room_plan import Result, RoomPlan, Stage
+from app.state.preempt.plans.victims import Victims
 from app.state.queueing.outbox import Outbox
 from app.state.report import messages
 from app.state.report.notes import Notes

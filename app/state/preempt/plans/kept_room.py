@@ -16,7 +16,7 @@ from app.state.pods.grants import Grants
 from app.state.pods.nominations import Nominations
 from app.state.pods.occupants import Occupants
 from app.state.preempt.left_alone import LeftAlone
-from app.state.preempt.room_plan import RoomPlan
+from app.state.preempt.plans.room_plan import RoomPlan
 
 MOST_LOOKED_AT = 32  # of a place's nodes in one tick: 20 us each
 
