@@ -11,8 +11,8 @@ import typer
 from app.cli.common.columns import on_one_line
 from app.cli.common.options import Output, write
 from app.cli.replay.reading import journal_of
-from app.state.journal.check import check
-from app.state.journal.findings import Checked
+from app.state.journal.checking.check import check
+from app.state.journal.checking.findings import Checked
 
 MOST_SHOWN = 100
 

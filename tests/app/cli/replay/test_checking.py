@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from app.cli import main
-from tests.app.state.journal.test_check import history, lines_of, node_is_too_small
+from tests.app.state.journal.checking.test_check import history, lines_of, node_is_too_small
 
 
 def run(*arguments: object) -> Result:

@@ -31,7 +31,7 @@ from app.cli.replay.loading.figures import (
 from app.cli.replay.loading.work import Mix, work_of
 from app.sandbox import ClusterPlan, synthetic_snapshot
 from tests.app.polling import until
-from tests.app.state.journal.test_check import history
+from tests.app.state.journal.checking.test_check import history
 from tests.cluster import BLOCK, GPU, RACK, node, pod
 
 REQUIRED = "kueue.x-k8s.io/podset-required-topology"

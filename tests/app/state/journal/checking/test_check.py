@@ -14,7 +14,7 @@ import pytest
 from app.kube.watch.events import Listed
 from app.state.engine import Engine
 from app.state.gang.gang import Gang
-from app.state.journal.check import check
+from app.state.journal.checking.check import check
 from app.state.journal.record import Recorder
 from tests.app.state.world import World, four_racks, members
 from tests.records import BLOCK, RACK, group, node, pod

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from app.dialects import corral
 from app.dialects.spec import GangKey, GangSpec, GroupSpec, LeafSpec, Within
 from app.kube.core.objects import PodRecord
-from app.state.journal.belonging import Belonging, parts_of
-from app.state.journal.findings import Findings
-from app.state.journal.places import Places
+from app.state.journal.checking.belonging import Belonging, parts_of
+from app.state.journal.checking.findings import Findings
+from app.state.journal.checking.places import Places
 from topology.model.request import Slice
 
 

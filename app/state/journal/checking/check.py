@@ -22,11 +22,11 @@ from app.dialects.spec import GangKey, GangSpec
 from app.kube.core.objects import Amounts, NodeRecord, ObjectRecord, PodRecord
 from app.kube.watch.events import Applied, Event, Listed
 from app.state.effects import BindFailed
-from app.state.journal.belonging import Belonging, least_pods
-from app.state.journal.findings import Checked, Findings
+from app.state.journal.checking.belonging import Belonging, least_pods
+from app.state.journal.checking.findings import Checked, Findings
+from app.state.journal.checking.places import Places
+from app.state.journal.checking.together import Together
 from app.state.journal.lines import ARGS, LINE, In, decoded, decoders_of, event_of, settings_of
-from app.state.journal.places import Places
-from app.state.journal.together import Together
 from app.state.settings import EngineSettings
 
 SETTLE_SECONDS = 60.0  # beyond the engine's own deadlines: a gang that is not whole by then is torn

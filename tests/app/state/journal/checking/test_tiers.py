@@ -14,12 +14,12 @@ import pytest
 from app.dialects.declared import DomainSpec
 from app.dialects.spec import Within
 from app.kube.watch.events import Listed
-from app.state.journal.check import check
-from app.state.journal.findings import Checked
-from app.state.journal.tiers import TieredDomains
+from app.state.journal.checking.check import check
+from app.state.journal.checking.findings import Checked
+from app.state.journal.checking.tiers import TieredDomains
 from tests.app.dialects.volcano.objects import exact, record
 from tests.app.state.histories.test_pod_groups import KINDS, TREE, group, pods
-from tests.app.state.journal.test_check import Lines, Recorded, lines_of
+from tests.app.state.journal.checking.test_check import Lines, Recorded, lines_of
 from tests.records import node
 
 TORN = ("in its domains", "gang default/pg")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from app.dialects.nvlink import level_value
 from app.kube.core.objects import NodeRecord, PodRecord
-from app.state.journal.tiers import TieredDomains
+from app.state.journal.checking.tiers import TieredDomains
 from topology.model.levels import NODE_LEVEL
 
 

@@ -8,7 +8,7 @@ from app.dialects.registry import DIALECTS
 from app.dialects.spec import GangKey
 from app.dialects.volcano.pod_groups import decode_pod_group
 from app.kube.watch.events import Applied, Deleted
-from app.state.journal.belonging import Belonging
+from app.state.journal.checking.belonging import Belonging
 from app.state.settings import EngineSettings
 from tests.app.dialects.volcano.workloads import GROUP_NAME, TASK, pod_group
 from tests.records import pod
