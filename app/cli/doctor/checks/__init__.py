@@ -1,28 +1,17 @@
 """Every check, in the order of the output; a new one is a line in the CHECKS of its file.
 
-`extender.py` what stands in the KubeSchedulerConfiguration; `agreement.py` whether Corral's
-settings say the same; `rights.py`; `topology.py` nodes and their levels; `webhook.py`;
-`members.py` whom the webhook is sent; `policies.py` gates without a webhook; `workloads.py` pods
-that ask for a gang in vain; `running.py` versions, clocks, readiness; `canary.py` a pod that is
-never made.
+`scheduler` what kube-scheduler is told; `gating` what gates pods; `rights.py`; `topology.py` nodes
+and their levels; `workloads.py` pods that ask for a gang in vain; `running.py` versions, clocks,
+readiness.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from app.cli.doctor.checks import (
-    agreement,
-    canary,
-    extender,
-    members,
-    policies,
-    rights,
-    running,
-    topology,
-    webhook,
-    workloads,
-)
+from app.cli.doctor.checks import rights, running, topology, workloads
+from app.cli.doctor.checks.gating import canary, members, policies, webhook
+from app.cli.doctor.checks.scheduler import agreement, extender
 from app.cli.doctor.findings import Check, Finding, finding
 from app.cli.doctor.seen import Seen, Unread
 

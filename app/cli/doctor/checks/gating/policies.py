@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from app.admission.namespaces import METADATA_NAME
-from app.cli.doctor.checks.webhook import SYSTEM, schedulers_in, selector_of
+from app.cli.doctor.checks.gating.webhook import SYSTEM, schedulers_in, selector_of
 from app.cli.doctor.findings import Check, Problem, error, warning
 from app.cli.doctor.seen import Object, OwnSettings, Policies
 from app.dialects.kueue.in_charge import QUEUE_NAME

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from app.cli.doctor.checks.webhook import GATING, each_of
+from app.cli.doctor.checks.gating.webhook import GATING, each_of
 from app.cli.doctor.findings import Check, Problem, error
 from app.cli.doctor.seen import Object, OwnSettings, Webhooks
 from app.dialects.registry import DIALECTS
