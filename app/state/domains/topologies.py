@@ -186,8 +186,13 @@ class Topologies:
     def _levels(self) -> frozenset[str]:
         return frozenset(level for each in self._explicit.values() for level in each.levels)
 
+    def _by_keys(self) -> dict[str, tuple[str, ...]]:
+        """The levels of each topology that gangs name and that is made of labels, widest first."""
+        return {**self._declared_levels, **self._joined.used()}
+
     def _changed(self, moved: Collection[str], before: frozenset[str]) -> Change:
         aliases, declared = self._aliases, self._declared_levels
+        labelled = self._by_keys()
         self._use()
         if moved:
             self.books.outdate(only_explicit=True)
@@ -197,7 +202,7 @@ class Topologies:
             is_retiered |= each.tiers.is_changed
             each.tiers.is_changed = False
         self._tiers_gone = False
-        split = _split(declared, self._declared_levels)
+        split = _split(labelled, self._by_keys())
         return Change(True, moved, before | self._levels(), is_retiered, split)
 
     def _renamed(self) -> Change:

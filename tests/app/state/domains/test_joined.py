@@ -247,6 +247,17 @@ def test_a_joined_topology_serves_no_other_gang_and_splits_no_value():
     assert with_levels(there.engine.books, {ZONE, RACK}, PAIR.join.name) != ()
 
 
+def test_a_plan_is_given_up_when_a_wider_level_of_the_outer_topology_splits_its_domain():
+    nodes = [labelled(f"n{at}", region=f"r{at}", zone="z", room="m", rack="a") for at in range(2)]
+    pair = group("pg", None, on("a", 1), on("b", 1), on=IN_ZONE)
+    waits = world(pair, nodes=nodes, topologies=(topology_record("zones", ZONE), RACKS))
+    waits.put(*pods("a", 1), *pods("b", 1))
+    waits.tick()
+    assert set(waits.held.values()) == {"n0", "n1"}
+    waits.put(topology_record("zones", "example.com/region", ZONE))
+    assert waits.held == {}
+
+
 def test_a_journal_with_joined_topologies_is_played_again():
     there = RecordedWorld(grid(), kinds=KINDS, levels=())
     there.apply(Listed("Topology.kai.scheduler", (ZONES, RACKS)))
