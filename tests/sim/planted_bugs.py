@@ -599,8 +599,8 @@ PLANTED = (
         "a status is sent on every tick while the watch does not show what has been written",
     ),
     Planted(
-        "app.dialects.native.trees.in_domain",
-        Change("expression", "Constraint(required=level)", becomes="ANYWHERE"),
+        "app.dialects.native.trees.around_leaf",
+        Change("expression", "Constraint(required=record.level or None)", becomes="ANYWHERE"),
         "the pods of a native PodGroup are in several domains of its key",
     ),
     Planted(

@@ -21,7 +21,7 @@ from app.dialects.kueue.claims import read_annotations
 from app.dialects.native import scheduling
 from app.dialects.native.scheduling import GROUP, LONGEST_NAME
 from app.dialects.native.stored import Spec, read
-from app.dialects.rules import annotation, forbidden, of_spec
+from app.dialects.rules import of_spec
 from app.dialects.spec import ANYWHERE, NOTHING_SAID
 from app.kube.core.objects import ObjectRecord
 from app.kube.decoding.decode import Json, Keep, kept
@@ -30,6 +30,11 @@ from topology.model.request import Constraint
 
 KIND = "CompositePodGroup"
 PATH = f"/apis/{GROUP}/v1alpha3/compositepodgroups"
+_SLICED = "slices are of the pods of a PodGroup: set it on those inside, or on their pods"
+_REFUSED = {
+    **dict.fromkeys(SLICES, _SLICED),
+    POD_SET_GROUP: f"a {KIND} has no leader that is placed with its workers",
+}
 MOST_GROUPS = 256  # in one, at any depth; of pods there are at most 64 kinds
 
 
@@ -94,25 +99,10 @@ def flaws_of(raw: Json) -> Iterator[Flaw]:
 
 
 def _flaws(spec: Spec, annotations: Strings) -> Iterator[Flaw]:
-    yield from _annotation_flaws(annotations)
+    yield from scheduling.annotation_flaws(annotations, _REFUSED)
     policy = spec.scheduling_policy
     yield from of_spec(scheduling.policy_flaws(policy, _least(spec), "minGroupCount", MOST_GROUPS))
     yield from of_spec(scheduling.other_flaws(spec))
-
-
-def _annotation_flaws(annotations: Strings) -> Iterator[Flaw]:
-    for key in SLICES:
-        if key in annotations:
-            text = "slices are of the pods of a PodGroup: set it on those inside, or on their pods"
-            yield forbidden(annotation(key), text)
-            return
-    if POD_SET_GROUP in annotations:
-        text = f"a {KIND} has no leader that is placed with its workers"
-        yield forbidden(annotation(POD_SET_GROUP), text)
-        return
-    _, unclear = read_annotations(annotations)
-    if unclear is not None:
-        yield unclear
 
 
 def _least(spec: Spec) -> int | None:

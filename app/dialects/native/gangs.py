@@ -18,7 +18,6 @@ pkg/scheduler/framework/plugins/gangscheduling (v1.36).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from app.dialects import corral
 from app.dialects.flaw import Flaw
@@ -180,11 +179,7 @@ def spec_of(
 ) -> GangSpec:
     """The spec of a PodGroup whose live pods say this, and of which so many are there, by leaf."""
     leaf = trees.leaf_of(group, "", sum(each.pods for each in pods.values()), said)
-    inside = trees.in_domain(group.level, leaf)
-    if isinstance(inside, GroupSpec):
-        root = replace(inside, name=key.name)
-    else:
-        root = GroupSpec(key.name, (inside,))
+    root = GroupSpec(key.name, (leaf,), trees.around_leaf(group, leaf))
     named = trees.levels_named((group,))
     together = trees.together(named, said)
     if together != ANYWHERE:

@@ -24,7 +24,7 @@ from app.dialects.kueue.claims import read_annotations
 from app.dialects.native import scheduling
 from app.dialects.native.scheduling import GROUP, LONGEST_NAME
 from app.dialects.native.stored import Spec, read
-from app.dialects.rules import annotation, forbidden, of_spec
+from app.dialects.rules import of_spec
 from app.dialects.spec import ANYWHERE, MOST_PODS
 from app.kube.core.objects import ObjectRecord
 from app.kube.decoding.decode import Json, Keep, kept
@@ -105,10 +105,7 @@ def flaws_of(raw: Json) -> Iterator[Flaw]:
 
 
 def _flaws(spec: Spec, annotations: Strings) -> Iterator[Flaw]:
-    if POD_SET_GROUP in annotations:
-        yield forbidden(annotation(POD_SET_GROUP), NO_LEADER)
-    elif (unclear := read_annotations(annotations)[1]) is not None:
-        yield unclear
+    yield from scheduling.annotation_flaws(annotations, {POD_SET_GROUP: NO_LEADER})
     policy = spec.scheduling_policy
     yield from of_spec(scheduling.policy_flaws(policy, _least(spec), "minCount", MOST_PODS))
     yield from of_spec(scheduling.other_flaws(spec))

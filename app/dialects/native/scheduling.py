@@ -10,10 +10,12 @@ and v1beta1/types.go (v1.37); KEP-5547 "Job API Changes".
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from app.dialects.flaw import Flaw
-from app.dialects.rules import invalid, required, too_many, too_small
+from app.dialects.kueue.annotations import Strings
+from app.dialects.kueue.claims import read_annotations
+from app.dialects.rules import annotation, forbidden, invalid, required, too_many, too_small
 from app.kube.decoding import wire
 from app.labels import is_label_key
 
@@ -75,6 +77,20 @@ def ends_together(mode: str | Mode | None) -> bool | None:
     if isinstance(mode, Mode):
         return True if mode.all is not None else False if mode.single is not None else None
     return _SPLIT.get(mode or "")
+
+
+def annotation_flaws(annotations: Strings, refused: Mapping[str, str]) -> Iterator[Flaw]:
+    """What a group says by annotations that cannot be kept.
+
+    `refused`: keys that it has no use for, and why.
+    """
+    for key, why in refused.items():
+        if key in annotations:
+            yield forbidden(annotation(key), why)
+            return
+    _, unclear = read_annotations(annotations)
+    if unclear is not None:
+        yield unclear
 
 
 def policy_flaws(policy: Policy | None, least: int | None, field: str, most: int) -> Iterator[Flaw]:

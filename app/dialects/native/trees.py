@@ -209,16 +209,17 @@ def _member(
     if isinstance(record, CompositeRecord):
         return _group(record, inside, pods, depth)
     its = pods.get(record.name)
-    return in_domain(record.level, leaf_of(record, record.name, its.pods if its else 0))
+    leaf = leaf_of(record, record.name, its.pods if its else 0)
+    around = around_leaf(record, leaf)
+    return leaf if around == ANYWHERE else GroupSpec(record.name, (leaf,), around)
 
 
-def in_domain(level: str, leaf: LeafSpec) -> GroupSpec | LeafSpec:
-    """A leaf in one domain of a PodGroup's key, if it has one."""
+def around_leaf(record: PodGroupRecord, leaf: LeafSpec) -> Constraint:
+    """One domain of a PodGroup's key, but where its leaf has that beside what is preferred."""
     own = leaf.constraint
-    if own is not None and own.required is None and own.preferred is not None:
-        # In one constraint: what is preferred is looked for in every domain of the level.
-        return replace(leaf, constraint=replace(own, required=level or None))
-    return GroupSpec(leaf.name, (leaf,), Constraint(required=level)) if level else leaf
+    if own is not None and own.preferred is not None and own.required == record.level:
+        return ANYWHERE
+    return Constraint(required=record.level or None)
 
 
 Levels = tuple[tuple[str, Constraint], ...]
@@ -248,6 +249,9 @@ def leaf_of(record: PodGroupRecord, name: str, there: int, said: Collection[Said
     if not says_it_itself and record.level and len(of_pods) == 1:
         ((constraint, slices),) = of_pods
         says_it_itself = constraint.preferred is not None
+    if constraint.required is None and constraint.preferred is not None:
+        # In one constraint: what is preferred is looked for in every domain of the key.
+        constraint = replace(constraint, required=record.level or None)
     return LeafSpec(
         name,
         max(there, record.least),
