@@ -6,26 +6,19 @@ import asyncio
 import copy
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from app.main import started
 from app.sandbox import Sandbox
 from app.sandbox.apiserver.storage.kinds import POD
-from app.sandbox.scheduler.facts.scheduler_config import SchedulerConfig
-from app.setting_values import Address
-from app.settings import Settings
 from tests.app.dialects.native.composites import composite_object
 from tests.app.dialects.native.objects import ALPHA, BETA, pod_group
 from tests.app.dialects.test_a_new_vocabulary import CRD
-from tests.app.sandbox.http import PODS, Client, client_of, until
-from tests.certificates import HOST, pair
-from tests.cluster import BLOCK, RACK, collection, node, pod
-from tests.controlplane.plane import SCHEDULER_CONFIG
-from tests.controlplane.webhook import configurations
+from tests.app.installed import installed
+from tests.app.sandbox.http import PODS, Client, until
+from tests.cluster import BLOCK, RACK, node, pod
 from tests.workloads import GATE, gates_of
 
 pytestmark = pytest.mark.slow
@@ -60,38 +53,19 @@ async def world(
 
     `composites`: the API server has CompositePodGroups as well, and Corral a topology for them.
     """
-    certificate, key = pair("apiserver").write(folder)
-    async with Sandbox() as sandbox, client_of(sandbox) as client:
-        sandbox.write_kubeconfig(folder / "kubeconfig")
-        crds = [definition(*versions)]
-        crds += [definition("v1alpha3", kind="CompositePodGroup")] if composites else []
-        for crd in crds:
-            assert (await client.create(collection("CustomResourceDefinition"), crd)).status == 201
-        for at in range(8):
-            made = node(f"r{at // 4}n{at}", labels={BLOCK: "b0", RACK: f"r{at // 4}"}, gpus=8)
-            assert (await client.create("/api/v1/nodes", made)).status == 201
-        settings = Settings(
-            kubeconfig=folder / "kubeconfig",
-            native_pod_groups="on",
-            levels=(BLOCK, RACK) if composites else (),
-            extender_listen=Address(HOST, 0),
-            admission_listen=Address(HOST, 0),
-            admission_cert=certificate,
-            admission_key=key,
-        )
-        async with started(settings) as corral:
-            # A webhook fails open: where the machine is busy its answer may come too late.
-            await until(lambda: corral.engine.is_synced, seconds=60.0)
-            for each in configurations(corral.admission_url):
-                for asked in each.get("webhooks", ()):
-                    asked["timeoutSeconds"] = 30
-                path = collection(each["kind"], None, each["apiVersion"])
-                assert (await client.create(path, each)).status == 201
-            shipped = SchedulerConfig.read(SCHEDULER_CONFIG)
-            url = corral.extender_url
-            extenders = tuple(replace(one, url=url) for one in shipped.extenders)
-            await sandbox.schedule_with(config=replace(shipped, extenders=extenders), speed=10.0)
-            yield sandbox, client
+    crds = [definition(*versions)]
+    crds += [definition("v1alpha3", kind="CompositePodGroup")] if composites else []
+    places = [{BLOCK: "b0", RACK: f"r{at // 4}"} for at in range(8)]
+    nodes = [node(f"{its[RACK]}n{at}", labels=its, gpus=8) for at, its in enumerate(places)]
+    async with installed(
+        folder,
+        crds,
+        nodes,
+        webhook_seconds=30,
+        native_pod_groups="on",
+        levels=(BLOCK, RACK) if composites else (),
+    ) as (sandbox, client, _):
+        yield sandbox, client
 
 
 def racks_of(sandbox: Sandbox) -> list[str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +16,13 @@ import pytest
 
 from app.dialects import kueue
 from app.dialects.registry import Dialects
-from app.main import started
 from app.sandbox import Sandbox
 from app.sandbox.apiserver.storage.kinds import POD
-from app.sandbox.scheduler.facts.scheduler_config import SchedulerConfig
-from app.setting_values import Address
-from app.settings import Settings
 from app.state.journal.replay import replay
 from tests.app.dialects import toy
-from tests.app.sandbox.http import PODS, Client, client_of, until
-from tests.certificates import HOST, pair
-from tests.cluster import BLOCK, RACK, collection, node, pod
-from tests.controlplane.plane import SCHEDULER_CONFIG
-from tests.controlplane.webhook import configurations
+from tests.app.installed import eight_nodes, installed
+from tests.app.sandbox.http import PODS, Client, until
+from tests.cluster import BLOCK, RACK, pod
 from tests.workloads import GATE, gates_of
 
 pytestmark = pytest.mark.slow
@@ -82,34 +75,15 @@ def player(name: str, section: str, number: int) -> dict[str, Any]:
 @asynccontextmanager
 async def world(folder: Path) -> AsyncIterator[tuple[Sandbox, Client]]:
     """Two blocks of two racks of two nodes; a Corral that reads bands, its webhook installed."""
-    certificate, key = pair("apiserver").write(folder)
-    async with Sandbox() as sandbox, client_of(sandbox) as client:
-        sandbox.write_kubeconfig(folder / "kubeconfig")
-        assert (await client.create(collection("CustomResourceDefinition"), CRD)).status == 201
-        for at in range(8):
-            labels = {BLOCK: f"b{at // 4}", RACK: f"r{at // 2}"}
-            made = node(f"n{at}", labels=labels, gpus=8)
-            assert (await client.create("/api/v1/nodes", made)).status == 201
-        settings = Settings(
-            kubeconfig=folder / "kubeconfig",
-            levels=(BLOCK, RACK),
-            journal=folder / "journal",
-            extender_listen=Address(HOST, 0),
-            admission_listen=Address(HOST, 0),
-            admission_cert=certificate,
-            admission_key=key,
-        )
-        async with started(settings, DIALECTS) as corral:
-            # A webhook fails open: while Corral reads the cluster its answer may come too late.
-            await until(lambda: corral.engine.is_synced, seconds=60.0)
-            for each in configurations(corral.admission_url):
-                path = collection(each["kind"], None, each["apiVersion"])
-                assert (await client.create(path, each)).status == 201
-            shipped = SchedulerConfig.read(SCHEDULER_CONFIG)
-            url = corral.extender_url
-            extenders = tuple(replace(one, url=url) for one in shipped.extenders)
-            await sandbox.schedule_with(config=replace(shipped, extenders=extenders), speed=10.0)
-            yield sandbox, client
+    async with installed(
+        folder,
+        (CRD,),
+        eight_nodes(),
+        dialects=DIALECTS,
+        levels=(BLOCK, RACK),
+        journal=folder / "journal",
+    ) as (sandbox, client, _):
+        yield sandbox, client
 
 
 async def test_a_toy_gang_is_gated_placed_bound_and_its_status_written(tmp_path: Path) -> None:

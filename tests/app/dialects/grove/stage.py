@@ -10,25 +10,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from app.dialects.making import MAKERS
-from app.main import started
 from app.process.parts import Parts
 from app.sandbox import Sandbox
 from app.sandbox.apiserver.storage.kinds import POD
-from app.sandbox.scheduler.facts.scheduler_config import SchedulerConfig
-from app.setting_values import Address
-from app.settings import Settings
 from tests.app.dialects.grove.crds import CLUSTER_TOPOLOGY_BINDING, POD_CLIQUE_SET, POD_GANG
 from tests.app.dialects.grove.objects import CREATED, GATE
-from tests.app.sandbox.http import PODS, Answer, Client, client_of, until
-from tests.certificates import HOST, pair
-from tests.cluster import MERGE, Object, Objects, collection
-from tests.controlplane.plane import SCHEDULER_CONFIG
-from tests.controlplane.webhook import configurations
+from tests.app.installed import installed
+from tests.app.sandbox.http import PODS, Answer, Client, until
+from tests.cluster import MERGE, Object, Objects
 
 POD_GANGS = "/apis/scheduler.grove.io/v1alpha1/namespaces/default/podgangs"
 BINDINGS = "/apis/grove.io/v1alpha1/clustertopologybindings"
@@ -203,35 +197,14 @@ def _unconstrained(made: Object) -> Object:
 @asynccontextmanager
 async def stage_of(folder: Path, nodes: Objects, keys: Mapping[str, str]) -> AsyncIterator[Stage]:
     """A sandbox of these nodes. `keys`: of each level, widest first, its label."""
-    certificate, key = pair("apiserver").write(folder)
-    async with Sandbox() as sandbox, client_of(sandbox) as client:
-        sandbox.write_kubeconfig(folder / "kubeconfig")
-        for crd in (POD_GANG, CLUSTER_TOPOLOGY_BINDING, POD_CLIQUE_SET):
-            assert (await client.create(collection("CustomResourceDefinition"), crd)).status == 201
-        for each in nodes:
-            assert (await client.create("/api/v1/nodes", each)).status == 201
-        settings = Settings(
-            kubeconfig=folder / "kubeconfig",
-            scheduler_name=f"corral,{SCHEDULER}",
-            extender_listen=Address(HOST, 0),
-            admission_listen=Address(HOST, 0),
-            admission_cert=certificate,
-            admission_key=key,
-        )
-        async with started(settings) as corral:
-            await until(lambda: corral.engine.is_synced, seconds=60.0)
-            for each in configurations(corral.admission_url):
-                for asked in each.get("webhooks", ()):
-                    asked["timeoutSeconds"] = 30  # it fails open where the machine is busy
-                path = collection(each["kind"], None, each["apiVersion"])
-                assert (await client.create(path, each)).status == 201
-            shipped = SchedulerConfig.read(SCHEDULER_CONFIG)
-            extenders = tuple(replace(one, url=corral.extender_url) for one in shipped.extenders)
-            profiles = {**shipped.profiles, SCHEDULER: 100}
-            config = replace(shipped, extenders=extenders, profiles=profiles)
-            await sandbox.schedule_with(config=config, speed=10.0)
-            there = {each["metadata"]["name"]: each for each in nodes}
-            yield Stage(sandbox, client, corral, there, keys)
+    crds = (POD_GANG, CLUSTER_TOPOLOGY_BINDING, POD_CLIQUE_SET)
+    async with installed(folder, crds, nodes, profile=SCHEDULER, webhook_seconds=30) as (
+        sandbox,
+        client,
+        corral,
+    ):
+        there = {each["metadata"]["name"]: each for each in nodes}
+        yield Stage(sandbox, client, corral, there, keys)
 
 
 async def is_quiet(holds: Callable[[], bool]) -> bool:

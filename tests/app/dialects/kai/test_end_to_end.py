@@ -5,18 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from app.main import started
 from app.sandbox import Sandbox
 from app.sandbox.apiserver.storage.kinds import POD
-from app.sandbox.scheduler.facts.scheduler_config import SchedulerConfig
-from app.setting_values import Address
-from app.settings import Settings
 from tests.app.dialects.kai.crds import POD_GROUP, TOPOLOGY
 from tests.app.dialects.kai.objects import (
     GROUP_NAME,
@@ -26,11 +21,9 @@ from tests.app.dialects.kai.objects import (
     topology,
     within,
 )
-from tests.app.sandbox.http import PODS, Client, client_of, until
-from tests.certificates import HOST, pair
-from tests.cluster import BLOCK, RACK, collection, node, pod
-from tests.controlplane.plane import SCHEDULER_CONFIG
-from tests.controlplane.webhook import configurations
+from tests.app.installed import eight_nodes, installed
+from tests.app.sandbox.http import PODS, Client, until
+from tests.cluster import BLOCK, RACK, pod
 from tests.workloads import GATE, gates_of
 
 pytestmark = pytest.mark.slow
@@ -51,35 +44,9 @@ def written(made: dict[str, Any]) -> dict[str, Any]:
 @asynccontextmanager
 async def world(folder: Path) -> AsyncIterator[tuple[Sandbox, Client]]:
     """Two blocks of two racks of two nodes; Corral beside a profile of KAI's name."""
-    certificate, key = pair("apiserver").write(folder)
-    async with Sandbox() as sandbox, client_of(sandbox) as client:
-        sandbox.write_kubeconfig(folder / "kubeconfig")
-        for crd in (POD_GROUP, TOPOLOGY):
-            created = await client.create(collection("CustomResourceDefinition"), crd)
-            assert created.status == 201
-        for at in range(8):
-            labels = {BLOCK: f"b{at // 4}", RACK: f"r{at // 2}"}
-            made = node(f"n{at}", labels=labels, gpus=8)
-            assert (await client.create("/api/v1/nodes", made)).status == 201
-        settings = Settings(
-            kubeconfig=folder / "kubeconfig",
-            scheduler_name=f"corral,{SCHEDULER}",
-            extender_listen=Address(HOST, 0),
-            admission_listen=Address(HOST, 0),
-            admission_cert=certificate,
-            admission_key=key,
-        )
-        async with started(settings) as corral:
-            await until(lambda: corral.engine.is_synced, seconds=60.0)
-            for each in configurations(corral.admission_url):
-                path = collection(each["kind"], None, each["apiVersion"])
-                assert (await client.create(path, each)).status == 201
-            shipped = SchedulerConfig.read(SCHEDULER_CONFIG)
-            extenders = tuple(replace(one, url=corral.extender_url) for one in shipped.extenders)
-            profiles = {**shipped.profiles, SCHEDULER: 100}
-            config = replace(shipped, extenders=extenders, profiles=profiles)
-            await sandbox.schedule_with(config=config, speed=10.0)
-            yield sandbox, client
+    crds = (POD_GROUP, TOPOLOGY)
+    async with installed(folder, crds, eight_nodes(), profile=SCHEDULER) as (sandbox, client, _):
+        yield sandbox, client
 
 
 def bound(sandbox: Sandbox) -> dict[str, str]:
