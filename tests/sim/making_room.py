@@ -304,8 +304,7 @@ class RoomChecks:
             self._evicted(life, tracked, victim)
 
     def _tracked(self, life: Life, uid: str) -> Tracked | None:
-        tracked = self._by_uid.get((id(life), uid))
-        return tracked if tracked is not None and tracked.life is life else None
+        return self._by_uid.get((id(life), uid))  # which keeps the life, and so its identity
 
     def _evicted(self, life: Life, tracked: Tracked, victim: RoomVictim) -> None:
         told = {pod.uid: pod for pod in pods_of(life)}

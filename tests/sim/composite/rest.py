@@ -16,10 +16,10 @@ from tests.sim.api import COMPOSITE, NATIVE_GROUP, ApiServer
 from tests.sim.composite.checks import said_by
 from tests.sim.composite.tree import Told, told_by
 from tests.sim.faults import Hits
-from tests.sim.native.checks import domain_of
+from tests.sim.native.rest import domain_with_room
 from tests.sim.objects import Objects
 from tests.sim.oracle import Cluster, Taken
-from tests.sim.places import is_ready, places_for
+from tests.sim.places import is_ready
 from tests.sim.told import is_live
 from tests.sim.violation import require
 
@@ -74,18 +74,10 @@ class AtRest:
         waiting = [pod for pod in live if not pod.node and is_ready(pod)]
         bound = {pod.node for pod in live if pod.node}
         needed = _needed(its, members, waiting)
-        cluster: Cluster = among or self.api
-        if not needed or not bound <= cluster.nodes.keys():
+        if not needed:
             return ""
         level = next((each for each in (RACK, BLOCK) if each in _levels(its)), "")
-        nodes: dict[str, set[str]] = {}
-        for node in cluster.list("Node"):
-            nodes.setdefault(domain_of(node, level), set()).add(node.name)
-        places = places_for(cluster, waiting, taken)
-        for domain, inside in sorted(nodes.items()):
-            if bound <= inside and places.inside(inside).total >= needed:
-                return f"{needed} pods in {domain or 'the cluster'}"
-        return ""
+        return domain_with_room(among or self.api, level, waiting, bound, needed, taken)
 
 
 def _levels(its: Told) -> set[str]:

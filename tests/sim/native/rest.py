@@ -77,14 +77,28 @@ class AtRest:
         least = lacks if bound else its.least
         if len(waiting) < least or not waiting or (done and not bound):
             return ""
-        cluster: Cluster = among or self.api
-        if not bound <= cluster.nodes.keys():
-            return ""
-        nodes: dict[str, set[str]] = {}
-        for node in cluster.list("Node"):
-            nodes.setdefault(domain_of(node, its.key), set()).add(node.name)
-        places = places_for(cluster, waiting, taken)
-        for domain, inside in sorted(nodes.items()):
-            if bound <= inside and places.inside(inside).total >= least:
-                return f"{least} pods in {domain or 'the cluster'}"
+        return domain_with_room(among or self.api, its.key, waiting, bound, least, taken)
+
+
+def domain_with_room(
+    cluster: Cluster,
+    level: str,
+    waiting: Collection[PodRecord],
+    bound: Collection[str],
+    needed: int,
+    taken: Taken,
+) -> str:
+    """In words: a domain of a level that has room for so many of these pods.
+
+    It has all the nodes that others of the gang are bound to. "" if there is none.
+    """
+    if not cluster.nodes.keys() >= set(bound):
         return ""
+    nodes: dict[str, set[str]] = {}
+    for node in cluster.list("Node"):
+        nodes.setdefault(domain_of(node, level), set()).add(node.name)
+    places = places_for(cluster, waiting, taken)
+    for domain, inside in sorted(nodes.items()):
+        if inside.issuperset(bound) and places.inside(inside).total >= needed:
+            return f"{needed} pods in {domain or 'the cluster'}"
+    return ""
