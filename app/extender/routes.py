@@ -105,9 +105,7 @@ def verbs(port: Port) -> APIRouter:
 
         async def elsewhere(body: bytes, sentence: str) -> bytes:
             pod, nodes = await aside.read(pod_and_nodes, body, models.bytes_at_once(body))
-            # An error would take away the node that others have been evicted from.
-            is_kept = bool(pod.nominated_node)
-            return encode.filter_result(Rejected(sentence) if is_kept else Failed(sentence), nodes)
+            return encode.filter_result(_undecided(pod, sentence), nodes)
 
         return await _answered(
             port,
@@ -157,6 +155,14 @@ def verbs(port: Port) -> APIRouter:
         )
 
     return router
+
+
+def _undecided(pod: PodRecord, sentence: str) -> Failed | Rejected:
+    """What is answered where another Corral decides.
+
+    An error would take away the node that others have been evicted from.
+    """
+    return Rejected(sentence) if pod.nominated_node else Failed(sentence)
 
 
 async def _supposed(port: Port, pod: PodRecord, nodes: models.Nodes) -> FilterAnswer | None:

@@ -4,11 +4,11 @@
     row "over 1/2": 2 to a device        of 4 the two take 2 each; one of 0.5 would take 1
     row "over 1/3": 6 to a device        of 12 the two take 3 each; one of 0.5 would take 3
 
-Which pod has which device is in nobody's vocabulary alike. So these rows refuse only what no way
-to put the pods on devices has room for. The row "over 1/(k+1)" offers k(k+1) to a device. A pod of
-a share x takes k(k+1)x if (k+1)x is a whole number, else k+1 for each whole number below: what
-stands on one device never takes more than that has. Rows add up like any resource, for what runs,
-what is held, and all the pods of a gang.
+Which device a pod has is not known to all alike. So these rows refuse only what no way to put the
+pods on devices has room for. The row "over 1/(k+1)" offers k(k+1) to a device. A pod of a share x
+takes k(k+1)x if (k+1)x is a whole number, else k+1 for each whole number below: what stands on one
+device never takes more than that has. Rows add up like any resource, for what runs, what is held,
+and all the pods of a gang.
 
 Of equal shares of more than 1/(ROWS+1) just as many fit by these rows as on the devices.
 Source: the dual feasible functions u(k) of Fekete and Schepers, "New classes of fast lower bounds

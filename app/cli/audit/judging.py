@@ -14,7 +14,6 @@ from app.cli.audit.places import Places
 from app.cli.audit.rules import Question, answered, beside, sliced, whole
 from app.cli.audit.units import Unit, groups_of, levels_of, running, units_of
 from app.cli.audit.verdicts import Verdict
-from app.dialects.declared import JOINED
 from app.kube.core.objects import NodeRecord
 from app.state.cache.topology_books import TopologyBooks
 from topology.model.request import Constraint, Slice
@@ -80,7 +79,7 @@ class Judge:
         found = [
             each
             for each in self.topologies.values()
-            if levels <= set(each.levels) and not each.name.startswith(JOINED)
+            if levels <= set(each.levels) and not each.is_joined
         ]
         if found:
             return [self._over(each) for each in found]

@@ -92,10 +92,15 @@ class TopologyBooks:
         paths = ((node.name, self.path_of(node)) for node in nodes)
         return {name: path for name, path in paths if path is not None}
 
+    @property
+    def is_joined(self) -> bool:
+        """Whether it serves only gangs that name it, as several topologies together."""
+        return self.name.startswith(JOINED)
+
     def split_values(self) -> Iterator[str]:
         """Values of labels that stand under several parents, in sentences for the operator."""
         # In one that is joined, domains of the inner topology are cut on purpose.
-        if self.values is None and not self.name.startswith(JOINED):
+        if self.values is None and not self.is_joined:
             for split in trees.levels_that_do_not_nest(self.tree)[:MOST_SPLIT_VALUES]:
                 yield (
                     f"topology {self.name}: {split.level}={split.value} stands under several"

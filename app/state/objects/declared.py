@@ -11,7 +11,7 @@ inside themselves by mistake: a look up or down stops where it has been.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -205,25 +205,29 @@ class Objects:
 
     def _refer(self, before: ObjectRecord | None, now: ObjectRecord | None) -> list[GangKey]:
         """Follow what an object refers to, and is referred to by: the gangs that hear of it."""
-        found: list[GangKey] = []
-        for names, name_of in (
-            (self._referring, self.dialects.refers_to),
-            (self._referred, self.dialects.referred),
-        ):
-            was = "" if before is None else name_of(before)
-            its = "" if now is None else name_of(now)
-            if before is not None and was and was != its:
-                _take_out(names, was, before.uid)
-            if now is not None and its:
-                names.setdefault(its, {})[now.uid] = None
-            if names is self._referred:
-                for name in dict.fromkeys(filter(None, (was, its))):
-                    for uid in self._referring.get(name, ()):
-                        found += self.keys_of(uid)
-        return found
+        _refile(self._referring, self.dialects.refers_to, before, now)
+        names = _refile(self._referred, self.dialects.referred, before, now)
+        uids = [uid for name in names for uid in self._referring.get(name, ())]
+        return [key for uid in uids for key in self.keys_of(uid)]
 
     def _leave(self, key: GangKey, uid: str) -> None:
         _take_out(self.by_gang, key, uid)
+
+
+def _refile(
+    uids: dict[str, dict[str, None]],
+    name_of: Callable[[ObjectRecord], str],
+    before: ObjectRecord | None,
+    now: ObjectRecord | None,
+) -> Iterable[str]:
+    """Put an object under the name that it has now; the names that it had, and has."""
+    was = "" if before is None else name_of(before)
+    its = "" if now is None else name_of(now)
+    if before is not None and was and was != its:
+        _take_out(uids, was, before.uid)
+    if now is not None and its:
+        uids.setdefault(its, {})[now.uid] = None
+    return dict.fromkeys(filter(None, (was, its)))
 
 
 def _take_out(uids: dict[_K, dict[str, None]], key: _K, uid: str) -> None:

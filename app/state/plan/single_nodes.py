@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from app.dialects.declared import JOINED
 from app.state.cache import room
 from app.state.cache.books import ALL_NODES, Books, is_open
 from app.state.cache.eligibility import may_stay
@@ -129,7 +128,5 @@ def with_levels(
     if not levels:
         return (topologies[ALL_NODES],)
     return tuple(
-        each
-        for each in topologies.values()
-        if levels <= set(each.levels) and not each.name.startswith(JOINED)
+        each for each in topologies.values() if levels <= set(each.levels) and not each.is_joined
     )
