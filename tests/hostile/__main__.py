@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.cli.common.logs import log_to_stderr
+from app.process.collector import Collector
 from tests.hostile.mutations import Mutation, drawn, smallest
 from tests.hostile.rig import MOST_STALL_SECONDS, Rig, Target, targets
 
@@ -79,6 +80,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=20_000, help="how many inputs")
     asked = parser.parse_args()
     log_to_stderr("critical")
+    Collector().settle()  # as `corral serve` does: what these modules are is no input's work
     failure, rig = asyncio.run(played(asked.seed, asked.count))
     if failure is not None:
         print(f"{failure.target}: {failure.problem}")

@@ -63,8 +63,8 @@ def decode_topology(raw: Json) -> TopologyRecord:
 
 
 def specs_of(record: ObjectRecord) -> Iterator[TopologySpec]:
-    """The topology that an object declares, if it is one."""
-    if isinstance(record, TopologyRecord):
+    """The topology that an object declares, if it is one and has a name."""
+    if isinstance(record, TopologyRecord) and record.name:
         yield TopologySpec(record.name, record.levels)
 
 

@@ -268,10 +268,11 @@ class Hypothetical:
             if counted[row]
         ]
         slots = np.array([every.tree.slot_of.get(name, -1) for name in names], dtype=np.intp)
-        free = every.capacity.free([row for _, row, _ in asked], slots)
+        free, in_tree = np.zeros((len(asked), len(names)), dtype=np.int64), slots >= 0
+        free[:, in_tree] = every.capacity.free([row for _, row, _ in asked], slots[in_tree])
         reasons = ["", *(_insufficient(resource) for resource, _, _ in asked)]
         wanted = np.array([amount for _, _, amount in asked], dtype=np.int64)
-        for column in np.flatnonzero(slots < 0).tolist():
+        for column in np.flatnonzero(~in_tree).tolist():
             if names[column] in self.books.nodes:  # it is newer than the tree
                 of_node = self._free(names[column])
                 free[:, column] = [of_node[row] for _, row, _ in asked]

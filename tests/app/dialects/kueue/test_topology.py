@@ -32,6 +32,11 @@ def test_a_topology_object_declares_one_topology_and_other_objects_none():
     assert list(DIALECTS.topologies(job("j", 1))) == []
 
 
+def test_a_topology_without_a_name_declares_none():
+    """The API server stores no such object; the empty name is that of the tree of all nodes."""
+    assert list(DIALECTS.topologies(topology("", "block"))) == []
+
+
 @pytest.mark.parametrize(
     "document", [{}, {"spec": None}, {"spec": {}}, {"spec": {"levels": None}}, {"metadata": None}]
 )

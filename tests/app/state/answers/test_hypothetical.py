@@ -329,6 +329,20 @@ def test_unknown_nodes_are_judged_by_what_is_sent_of_them():
     }
 
 
+def test_a_cluster_without_nodes_is_answered_from_templates():
+    """Every node group is scaled to zero: an autoscaler asks about its templates alone."""
+    nodes = four_racks()
+    world = World(nodes)
+    pods = [gated(each) for each in members("g", 2)]
+    world.put(*pods)
+    world.delete(*nodes)
+    world.tick()
+    labels = {"good": LABELS, "rackless": {BLOCK: "b0"}}
+    sent = whole(*(cluster.node(name, gpus=8, labels=each) for name, each in labels.items()))
+    answer = asked(world, pods[0], sent)
+    assert answer == Possible(("good",), {"rackless": "without a label of every level"})
+
+
 def test_a_gated_pod_is_told_where_it_may_stand_and_that_a_bare_name_says_nothing():
     world = World(four_racks())
     pods = [gated(each) for each in members("g", 20)]
