@@ -1,7 +1,7 @@
 """How good the places are that the planner chooses.
 
     python -m benchmarks.quality [--json] [--gangs 2000] [--orders 2] [--deals 2]
-                                 [--data ../shared/data]
+                                 [--data ../shared/data] [--pictures FOLDER]
 
 `refused`: gangs refused though there is room for them, of 10,000. The clusters are small and
 filled around a hidden packing, so that little or nothing is to spare (`feasible`); `baseline` is
@@ -21,7 +21,8 @@ run times. That the longest wait is halved is not reached, and no order of the g
 does: strictly first come, first served shortens it by 16 to 22 %, and with all run times known a
 place for each gang that starves by 22 to 23 %, in a model of the same gangs.
 
-All three are left out without the recorded data, and so said.
+All three are left out without the recorded data, and so said. With `--pictures` the pictures of
+README are drawn from it as well: `racks.svg`, `switches.svg`.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from typing import Any
 
 from app.state.plan.planner import CELLS_PER_VISIT, PER_NODE
 from app.state.settings import EngineSettings
-from benchmarks.quality import allocation, gang_waits, locality
+from benchmarks.quality import allocation, gang_waits, locality, pictures
 from benchmarks.quality.feasible import instance
 from benchmarks.quality.large import instance as of_large
 from benchmarks.table import Row, show
@@ -118,9 +119,9 @@ def switches(data: Path) -> list[Row]:
     rows = []
     for case, (name, closed, target) in REPLAYS.items():
         of = locality.partition(data, name)
-        fewest, hosts = locality.least(of), len(of.paths)
+        fewest, hosts = fmean(locality.least(of)), len(of.paths)
         for how, order in (("as Kueue", DomainOrder.TIGHTEST), ("fewest", DomainOrder.FEWEST)):
-            found, _ = locality.replayed(of, order, closed=closed)
+            found = fmean(locality.replayed(of, order, closed=closed))
             reach = target if order is DomainOrder.FEWEST else ""
             rows.append(
                 Row(f"switches, {how}", case, hosts, found, "a job", fewest, found / fewest, reach)
@@ -186,6 +187,20 @@ def waits(data: Path, deals: int) -> list[Row]:
     return rows
 
 
+DRAWN = tuple(REPLAYS)[:2]
+
+
+def draw(data: Path, folder: Path) -> None:
+    """Write the pictures of README. Raises: OSError."""
+    traces = {name: allocation.trace(data, name) for name in allocation.TRACES}
+    pictures.racks(traces, FRAGMENTS, folder / "racks.svg")
+    replays = {}
+    for case in DRAWN:
+        name, closed, _ = REPLAYS[case]
+        replays[case] = locality.partition(data, name), closed
+    pictures.switches(replays, folder / "switches.svg")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -195,6 +210,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=DATA, help="the recorded traces")
     parser.add_argument("--orders", type=int, default=2, help="of the pods that ask for GPUs")
     parser.add_argument("--deals", type=int, default=2, help="of the gangs that wait")
+    parser.add_argument("--pictures", type=Path, help="where README's pictures are drawn")
     options = parser.parse_args()
     rows = [row for kind in KINDS for row in refused(options.gangs, kind)]
     rows += large(max(1, options.gangs // 20))
@@ -208,6 +224,8 @@ def main() -> None:
         else:
             print(f"left out, as {options.data} has no {file}: {what}", file=sys.stderr)
     show(rows, as_json=options.json)
+    if options.pictures is not None:
+        draw(options.data, options.pictures)
 
 
 if __name__ == "__main__":

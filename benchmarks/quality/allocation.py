@@ -115,12 +115,31 @@ class Gpus:
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
-    """What became of all pods. `allocated`: of the GPUs, 0 to 1."""
+class Moment:
+    """What the cluster was like after a pod. Shares are of its GPUs, 0 to 1."""
 
-    allocated: float
+    asked: float
+    given: float
     free_racks: int
-    """Racks in which nothing ran when half of the GPUs were given out."""
+    """In which nothing ran."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What became of all pods."""
+
+    course: tuple[Moment, ...]
+    """After each pod, in their order."""
+
+    @property
+    def allocated(self) -> float:
+        """Of the GPUs, 0 to 1."""
+        return self.course[-1].given
+
+    @property
+    def free_racks(self) -> int:
+        """When half of the GPUs were given out."""
+        return next((each.free_racks for each in self.course if each.given >= 0.5), 0)
 
 
 def replayed(of: Trace, seed: int, **settings: Any) -> Replayed:
@@ -131,7 +150,7 @@ def replayed(of: Trace, seed: int, **settings: Any) -> Replayed:
         asked = pods[number] if number < len(pods) else rng.choice(of.pods)
         if not run.ask(f"p{number}", asked, rng):
             break
-    return Replayed(run.given / run.most, run.free_racks)
+    return Replayed(tuple(run.course))
 
 
 class _Run:
@@ -147,7 +166,7 @@ class _Run:
         self.gpus = Gpus(np.where(numbers < has[:, np.newaxis], WHOLE, NO_GPU))
         self.most, self.asked, self.given = WHOLE * int(has.sum()), 0, 0
         self.used: set[str] = set()  # racks
-        self.free_racks = 0
+        self.course: list[Moment] = []
         self.slot_of = {name: at for at, name in enumerate(self.names)}
         self.now = 0.0
 
@@ -163,10 +182,10 @@ class _Run:
             at = self.slot_of[chosen]
             self.engine.apply(Applied(replace(waits, node=chosen, phase="Running")), self.now)
             self.gpus.use(at, asked)
-            was_less, self.given = 2 * self.given < self.most, self.given + asked.gpus * asked.part
+            self.given += asked.gpus * asked.part
             self.used.add(self.racks[at])
-            if was_less and 2 * self.given >= self.most:
-                self.free_racks = len(set(self.racks)) - len(self.used)
+        free_racks = len(set(self.racks)) - len(self.used)
+        self.course.append(Moment(self.asked / self.most, self.given / self.most, free_racks))
         return True
 
     def _chosen(self, waits: PodRecord, asked: Asked, rng: Random) -> str:

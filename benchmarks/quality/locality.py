@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import gzip
 import json
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from itertools import accumulate
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -79,21 +81,14 @@ def _paths(tree: Any, above: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, 
         yield from _paths(inside, (*above, name))
 
 
-def least(of: Partition) -> float:
-    """Switches per job if each had the largest ones of the empty partition."""
-    total = 0
-    for _, _, hosts in of.jobs:
-        left = len(hosts)
-        for size in of.switches:
-            total += 1
-            left -= size
-            if left <= 0:
-                break
-    return total / len(of.jobs)
+def least(of: Partition) -> list[int]:
+    """The switches of each job if it had the largest ones of the empty partition."""
+    sizes = list(accumulate(of.switches))
+    return [bisect_left(sizes, len(hosts)) + 1 for _, _, hosts in of.jobs]
 
 
-def replayed(of: Partition, order: DomainOrder, *, closed: float = 0.0) -> tuple[float, float]:
-    """Switches and cells per job, with a share of the hosts closed at random.
+def replayed(of: Partition, order: DomainOrder, *, closed: float = 0.0) -> list[int]:
+    """The switches of each job, with a share of the hosts closed at random.
 
     Raises: ValueError if a job finds no place.
     """
@@ -104,7 +99,7 @@ def replayed(of: Partition, order: DomainOrder, *, closed: float = 0.0) -> tuple
     for slot, host in enumerate(tree.nodes):
         capacity.set_node(slot, WHOLE_HOST, is_open=host not in shut)
     running: list[tuple[int, list[int]]] = []
-    switches = cells = 0
+    switches = list[int]()
     for first, end, hosts in of.jobs:
         while running and running[0][0] <= first:
             for slot in heappop(running)[1]:
@@ -112,11 +107,10 @@ def replayed(of: Partition, order: DomainOrder, *, closed: float = 0.0) -> tuple
         slots = _placed(tree, capacity, len(hosts), order)
         for slot in slots:
             capacity.use(slot, WHOLE_HOST, 1)
-        switches += len({int(tree.domain_of[SWITCH][slot]) for slot in slots})
-        cells += len({int(tree.domain_of[0][slot]) for slot in slots})
+        switches.append(len({int(tree.domain_of[SWITCH][slot]) for slot in slots}))
         if end is not None:
             heappush(running, (end, slots))
-    return switches / len(of.jobs), cells / len(of.jobs)
+    return switches
 
 
 def _placed(tree: Tree, capacity: Capacity, hosts: int, order: DomainOrder) -> list[int]:

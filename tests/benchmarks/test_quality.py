@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from msgspec.structs import replace
 
-from benchmarks.quality import gang_waits, large
+from benchmarks.quality import gang_waits, large, locality, pictures
 from benchmarks.quality.allocation import GPU, MIB, WHOLE, Asked, Trace, replayed
 from benchmarks.quality.feasible import BLOCK, RACK, instance
 from tests.records import node
-from topology import NoFit, Options, find, invariants
+from topology import DomainOrder, NoFit, Options, find, invariants
 from topology.fit.view import Visits
 
 SEEDS = 120
@@ -80,6 +82,45 @@ def test_parts_that_fit_by_sum_and_on_no_gpu_are_not_placed() -> None:
 def test_the_same_order_of_pods_comes_out_the_same() -> None:
     of = trace(asked(1, 600), asked(2), asked(1, 300), asked(4))
     assert replayed(of, 7) == replayed(of, 7)
+
+
+def test_half_of_the_gpus_are_given_out_before_all_of_them_are() -> None:
+    """Of pods that take a node each: two of four racks are free then."""
+    course = replayed(trace(asked(4)), 1).course
+    assert [(each.asked, each.given, each.free_racks) for each in course] == [
+        (0.25, 0.25, 3), (0.5, 0.5, 2), (0.75, 0.75, 1), (1.0, 1.0, 0),
+    ]  # fmt: skip
+
+
+def partition(*jobs: int) -> locality.Partition:
+    """Two switches of three hosts and one of two; jobs of so many hosts, one after the other."""
+    sizes = {"a": 3, "b": 3, "c": 2}
+    hosts = [(switch, f"{switch}{at}") for switch, size in sizes.items() for at in range(size)]
+    paths = {host: ("cell", "rack", switch, host) for switch, host in hosts}
+    each = enumerate(tuple(range(count)) for count in jobs)
+    return locality.Partition(paths, tuple((at, at + 1, numbers) for at, numbers in each))
+
+
+def test_the_least_of_a_job_is_the_largest_switches() -> None:
+    assert locality.least(partition(1, 3, 4, 6, 7, 8)) == [1, 1, 2, 2, 3, 3]
+
+
+def test_alone_in_the_partition_each_job_gets_the_least() -> None:
+    of = partition(1, 3, 4, 6, 7, 8)
+    assert locality.replayed(of, DomainOrder.FEWEST) == locality.least(of)
+
+
+def test_a_picture_shows_what_was_replayed_and_is_the_same_each_time(tmp_path: Path) -> None:
+    first, again = tmp_path / "first.svg", tmp_path / "again.svg"
+    for to in (first, again):
+        pictures.racks({"small": trace(asked(4))}, {"fewest_fragments": True}, to)
+    assert "pods of the small trace" in first.read_text()
+    assert "fewest_fragments" in first.read_text()
+    assert first.read_bytes() == again.read_bytes()
+    for to in (first, again):
+        pictures.switches({"small": (partition(4, 4), 0.0)}, to)
+    assert "small: 2 jobs" in first.read_text()
+    assert first.read_bytes() == again.read_bytes()
 
 
 def waiting(*jobs: tuple[float, int, float]) -> gang_waits.Trace:
