@@ -86,8 +86,7 @@ def check_nobody_is_forgotten(
         # So may the pods of another gang come, and with them what is held for them go, of which
         # the namespace may have more only then.
         just_now &= {of for life in leaders for of, _ in absent.held(life).values()}
-    on_their_way = _on_their_way(corrals)
-    just_now |= on_their_way
+    just_now |= _on_their_way(corrals)
     # Of what had ended and went just then a Corral that started again may not know.
     is_unsure = any(corral.incarnation > 1 for corral in corrals)
     for key, members in gangs(api).items():
@@ -98,7 +97,7 @@ def check_nobody_is_forgotten(
         closed = in_vain.union(*(mark.nodes for of, mark in marks if of != key))
         may_hold = partial(absent.has_room, leaders, key)
         kept = kept_from(members, nominated)
-        taken = Taken(closed, (*_expected(corrals, key, on_their_way), *kept))
+        taken = Taken(closed, (*_expected(corrals, key, just_now), *kept))
         if key.source in of_vocabulary:
             why = of_vocabulary[key.source](key.name, members, taken)
             require(not why, f"L1: gang {key} waits and fits: {why}")
@@ -112,7 +111,7 @@ def check_nobody_is_forgotten(
             why = waits_in_vain(api, key, free, taken, may_hold)
             require(not why, f"L5: gang {key} waits where it is narrowed to, and fits: {why}")
     closed = in_vain.union(*(mark.nodes for _, mark in marks))
-    expected = _expected(corrals, None, on_their_way)
+    expected = _expected(corrals, None, just_now)
     for pod in ordinary(api):
         node = first_fit(api, pod, Taken(closed, (*expected, *kept_from([pod], nominated))))
         require(not node, f"L1: pod {pod.name} waits and fits on {node}")
@@ -246,11 +245,11 @@ def _held_in_vain(
 
 
 def _expected(
-    corrals: Iterable[Corral], key: GangKey | None, on_their_way: Collection[GangKey]
+    corrals: Iterable[Corral], key: GangKey | None, just_now: Collection[GangKey]
 ) -> tuple[tuple[str, tuple[tuple[str, int], ...]], ...]:
     """What is held for pods that gangs other than this one expect, by whoever leads.
 
-    So is what is held for the rest of a gang that is being bound: those pods are on their way.
+    So is what is held for gangs that were planned just now: those pods are on their way.
     """
     return tuple(
         (booking.node, booking.request)
@@ -258,7 +257,7 @@ def _expected(
         if corral.is_leading
         for gang in corral.engine.gangs.by_key.values()
         if gang.key != key
-        for uid in (*gang.placeholders, *(gang.plan.nodes if gang.key in on_their_way else ()))
+        for uid in (*gang.placeholders, *(gang.plan.nodes if gang.key in just_now else ()))
         if (booking := corral.engine.books.held.get(uid)) is not None
     )
 
