@@ -252,11 +252,12 @@ class Corral:
 
     def poll(self, *, is_leading: bool) -> None:
         """Read the Lease; then do as `app/process/taking_over.py`."""
-        self._told = is_leading  # one that dies while it sleeps reads it once it is there again
+        # One that sleeps, or dies meanwhile, reads once it is there again what the Lease says then.
+        self._told = is_leading
         if self.life is None:
             self.is_leading = is_leading
         else:
-            self._alive(lambda: self._polled(is_leading=is_leading))()
+            self._alive(lambda: self._polled(is_leading=self._told is True))()
 
     def _polled(self, *, is_leading: bool) -> None:
         self.is_leading = is_leading
