@@ -93,6 +93,9 @@ class Marks:
         """Take the outcome of a search that found no place."""
         need = gang.need
         need.lack = _lack(verdict)
+        if need.is_unknown:
+            need.is_unknown = False
+            self.note(gang)
         if (need.since is None) is not (need.lack is None):
             need.since = None if need.lack is None else now
             self.note(gang)
@@ -188,8 +191,9 @@ class Marks:
         if gang.phase not in PLANNABLE or MAKES_ROOM in gang.reporting.once:
             return None
         need = gang.need
-        if gang.reporting.sentence_at is None:
-            return None  # nothing is known yet, or a plan was lost
+        need.is_unknown = gang.reporting.sentence_at is None
+        if need.is_unknown:
+            return None  # till the next verdict: nothing was searched yet, or a plan was lost
         if need.since is None or not _has_who_waits(gang):
             return False
         if need.is_open:

@@ -179,6 +179,7 @@ class NodeNeed:
     why: str = ""  # never, busy or fragmented
     looked_at: float = -math.inf  # when it was last looked into why no node comes
     lack: NoFit | None = None  # the last verdict, of a gang that lacks capacity
+    is_unknown: bool = False  # it was looked at when there was no verdict on it as it is
     never_at: float = -math.inf  # when it was last looked whether it would fit on empty nodes
     is_never: bool = False  # what was found then
     sent: dict[str, SentMark] = field(default_factory=dict)

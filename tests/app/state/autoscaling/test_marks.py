@@ -17,7 +17,7 @@ from app.state.plan.verdict import NoPlan
 from app.state.settings import EngineSettings
 from tests.app.state.autoscaling.marking import OURS, Marking, gated
 from tests.app.state.world import LISTED, four_racks, members
-from tests.records import BLOCK, RACK, node, pod
+from tests.records import BLOCK, RACK, job, job_pods, node, pod
 from tests.workload_pods import stateful_pods, workload
 
 PATIENCE = 30.0
@@ -159,6 +159,22 @@ def test_a_gang_that_loses_a_pod_is_unmarked_and_marked_again_when_it_is_whole()
     assert not any(each.sentence for each in taken_back)
     world.put(msgspec.structs.replace(lost, uid="uid-g3-again", is_marked=False))
     assert sorted(each.name for each in world.wait(5)) == NAMES
+
+
+def test_a_job_that_grows_while_others_have_their_turn_has_its_new_pod_marked():
+    """Its roll call comes before its verdict: till then it is not known whether it fits."""
+    rack = {"kueue.x-k8s.io/podset-required-topology": RACK}
+    first, second, third = (
+        msgspec.structs.replace(each, gates=OURS) for each in job_pods("j", 3, **rack)
+    )
+    world = Marking([node("b0/r0/n", gpus=8)], [first, second], [job("j", 2)])
+    world.wait(700)
+    assert world.marked == ["j-0", "j-1"]
+    world.put(node("b0/r0/small", gpus=1))  # gangs are tried in turn
+    world.put(job("j", 3))
+    world.put(third)
+    world.wait(5)
+    assert world.marked == ["j-0", "j-1", "j-2"]
 
 
 def test_a_restart_finds_the_marks_and_writes_nothing():
