@@ -29,7 +29,7 @@ from numpy import typing as npt
 
 from topology.model.resources import Counts
 
-STEPS = 10  # of what a usual pod requests: finer ones leave the domains nothing to decide
+STEPS = 100  # of what a usual pod requests: with fewer the domains decide more, and fewer pods fit
 STEPS_MAX = 2**20 - 1  # either way; a node has a few thousand times what a pod requests
 WEIGHT_MAX = 2**24 - 1  # of all usual requests together: exact in a float32
 NOT_SHARED: Mapping[int, int] = MappingProxyType({})
