@@ -167,8 +167,7 @@ class Watched(EngineParts):
         if not change:
             return
         self.invalidation.lose_plans_around(change.moved, now, change.levels)
-        for topology, levels in change.split.items():
-            self.invalidation.lose_plans_in(topology, levels, now)
+        self.invalidation.lose_plans_by(change.split, now)
         self.reservations.capacity_grew()
         if change.is_retiered:
             for gang in self.gangs.by_key.values():

@@ -465,7 +465,7 @@ PLANTED = (
         "a gang keeps its plan when one of its nodes moves to another domain",
     ),
     Planted(
-        "app.state.nodes.invalidation.Invalidation.lose_plans_in",
+        "app.state.nodes.invalidation.Invalidation.lose_plans_by",
         Change("statement", "self._lose_or_outdate(gang, why, now)", becomes="pass"),
         "a gang keeps its plan when a wider level splits its domain",
         test="tests/app/state/histories/test_grove.py"

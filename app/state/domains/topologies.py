@@ -22,6 +22,7 @@ from app.state.cache.books import Books
 from app.state.domains.explicit import ExplicitTopology
 from app.state.domains.joined import JoinedTopologies
 from app.state.domains.named_levels import NamedLevels
+from app.state.domains.split_levels import SplitLevels
 from app.state.domains.tiers import Tiers
 from app.state.settings import EngineSettings
 from topology.errors import InvalidTopology
@@ -45,7 +46,7 @@ class Change(NamedTuple):
     is_retiered: bool = False
     """Tiers, levels or their names are others: what gangs request may be another level."""
     split: Mapping[str, frozenset[str]] = MappingProxyType({})
-    """By topology: levels one domain of which may be several now, since one above has come."""
+    """By topology: levels one domain of which may be several since plans were made by it."""
 
     def __bool__(self) -> bool:
         return self.is_any
@@ -75,6 +76,7 @@ class Topologies:
     # ^ of the topologies that objects declare by labels, and that are used; widest first
     _named_levels: NamedLevels[str] = field(default_factory=NamedLevels)
     _joined: JoinedTopologies = field(default_factory=JoinedTopologies)
+    _split: SplitLevels = field(default_factory=SplitLevels)
     _known: frozenset[str] = frozenset()  # the levels of topologies in use, but for named ones
 
     def __post_init__(self) -> None:
@@ -186,14 +188,9 @@ class Topologies:
     def _levels(self) -> frozenset[str]:
         return frozenset(level for each in self._explicit.values() for level in each.levels)
 
-    def _by_keys(self) -> dict[str, tuple[str, ...]]:
-        """The levels of each topology that gangs name and that is made of labels, widest first."""
-        return {**self._declared_levels, **self._joined.used()}
-
     def _changed(self, moved: Collection[str], before: frozenset[str]) -> Change:
         aliases, declared = self._aliases, self._declared_levels
-        labelled = self._by_keys()
-        self._use()
+        split = self._use()
         if moved:
             self.books.outdate(only_explicit=True)
         is_retiered = self._tiers_gone or self._aliases != aliases
@@ -202,7 +199,6 @@ class Topologies:
             is_retiered |= each.tiers.is_changed
             each.tiers.is_changed = False
         self._tiers_gone = False
-        split = _split(labelled, self._by_keys())
         return Change(True, moved, before | self._levels(), is_retiered, split)
 
     def _renamed(self) -> Change:
@@ -210,8 +206,7 @@ class Topologies:
         is_rejoined = self._joined.choose(self._declared_levels, self._aliases)
         if not (self._named_levels.choose(self._known) or is_rejoined):
             return NO_CHANGE
-        self._use()
-        return Change(True, is_retiered=is_rejoined)
+        return Change(True, is_retiered=is_rejoined, split=self._use())
 
     # -- gangs ---------------------------------------------------------------------------------
 
@@ -247,7 +242,8 @@ class Topologies:
         explicit = self._explicit.get(name)
         return {} if explicit is None else explicit.tiers.levels
 
-    def _use(self) -> None:
+    def _use(self) -> dict[str, frozenset[str]]:
+        """Use the topologies that there are now; `Change.split`."""
         used: dict[str, tuple[str, ...]] = {}
         problems: list[str] = []
         explicit, declared = self._levels(), self._declared()
@@ -277,6 +273,9 @@ class Topologies:
         values = {name: each.values for name, each in self._explicit.items() if name in used}
         self.problem = "; ".join(problems)
         self.books.set_topologies(used, values)
+        joined = self._joined.used()
+        labelled = {name: levels for name, levels in used.items() if name not in values}
+        return self._split.follow(labelled, [name for name in labelled if name not in joined])
 
     def _declared(self) -> list[TopologySpec]:
         """What objects declare by the keys of labels; of one name the last counts."""
@@ -335,23 +334,6 @@ class Topologies:
                 if self._object_of.get((name, domain.name)) == uid:
                     return self._explicit[name].view(domain.name)
         return None
-
-
-def _split(
-    before: Mapping[str, tuple[str, ...]], now: Mapping[str, tuple[str, ...]]
-) -> dict[str, frozenset[str]]:
-    """`Change.split`. A level that a topology lacked for a while is one: plans are older."""
-    found = {
-        name: frozenset(
-            level
-            for at, level in enumerate(levels)
-            if level not in before[name]
-            or not set(levels[:at]) <= set(before[name][: before[name].index(level)])
-        )
-        for name, levels in now.items()
-        if name in before
-    }
-    return {name: levels for name, levels in found.items() if levels}
 
 
 def _with(group: GroupSpec, change: Callable[[Constraint], Constraint]) -> GroupSpec:

@@ -78,6 +78,7 @@ class HeldPlan:
     nodes: dict[str, str] = field(default_factory=dict)  # uid -> node
     domains: dict[str, str] = field(default_factory=dict)  # uid -> domain, for people
     domain_nodes: dict[str, DomainNodes] = field(default_factory=dict)  # uid -> the same, as nodes
+    topology: str = ""  # whose levels the last search for it was made by
     version: int = 0  # moves on with every change
 
 

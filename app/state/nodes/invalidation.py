@@ -2,7 +2,7 @@
 
     the node closes or goes                   every plan on it
     it moves to another domain                plans of gangs that have members there and name levels
-    a level is added above one they name      plans of gangs that name the topology
+    a level is added above one they name      plans that were made by the topology
     its taints or labels change               plans of members that it takes no more
     it shrinks, or a foreign pod is bound     plans on it, the least first, until the rest fits
     a pod of higher priority takes it         plans of lower priority on it
@@ -14,7 +14,7 @@ ends it when the binding fails. Pods that run on the node are the matter of `rep
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from app.dialects.spec import GangKey
@@ -63,12 +63,19 @@ class Invalidation:
                 continue
             self._lose_or_outdate(gang, f"node {node} has moved to another domain", now)
 
-    def lose_plans_in(self, topology: str, levels: Collection[str], now: float) -> None:
-        """Give up plans of gangs that name a topology and one of these levels, which were split."""
-        why = f"the levels of topology {topology} are others"
-        for key in tuple(self.gangs.planned):
+    def lose_plans_by(self, split: Mapping[str, Collection[str]], now: float) -> None:
+        """Give up plans by topologies of which levels were split, for gangs that name these levels.
+
+        A gang that names a topology which is gone has no other: its plan stays until that is back.
+        """
+        for key in tuple(self.gangs.planned) if split else ():
             gang = self.gangs.by_key[key]
-            if gang.membership.topology == topology and not gang.levels.isdisjoint(levels):
+            topology = gang.plan.topology
+            is_gone = topology not in self.books.topologies
+            if topology not in split or (is_gone and gang.membership.topology):
+                continue
+            if not gang.levels.isdisjoint(split[topology]):
+                why = f"the levels of topology {topology} are others"
                 self._lose_or_outdate(gang, why, now)
 
     def _lose_or_outdate(self, gang: Gang, why: str, now: float) -> None:

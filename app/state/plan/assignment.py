@@ -57,7 +57,8 @@ def plan_of(
             fallback[pod_sets[indices[0]].unplanned[0].leaf] = why
         for index in indices:
             _write(plan, pod_sets[index].unplanned, slots, topology, levels[index])
-    return Plan(plan.nodes, plan.domains, plan.domain_nodes, tuple(fallback.items()))
+    why_not = tuple(fallback.items())
+    return Plan(plan.nodes, plan.domains, plan.domain_nodes, why_not, topology.name)
 
 
 def _seated(gang: Gang, pod_set: PodSetMembers, places: int) -> tuple[Member, ...]:

@@ -35,6 +35,8 @@ class Plan:
     domain_nodes: dict[str, DomainNodes] = field(default_factory=dict)
     fallback: tuple[tuple[str, str], ...] = ()
     """(leaf, why) where pods have indexes but were not assigned by rank; "": the gang."""
+    topology: str = ""
+    """By name, whose levels it was made by; "": it is where another plan was."""
 
 
 @dataclass(frozen=True, slots=True)

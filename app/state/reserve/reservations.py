@@ -50,6 +50,7 @@ class Reservations:
         self.held_nodes.hold(gang.key, plan.nodes.values())
         gang.plan.domains.update(plan.domains)
         gang.plan.domain_nodes.update(plan.domain_nodes)
+        gang.plan.topology = plan.topology or gang.plan.topology
         if gang.placeholders:
             self.absent_pods.hold(gang, plan.nodes)
             self.owed_places.hold(gang, plan.nodes)

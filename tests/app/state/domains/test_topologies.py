@@ -10,8 +10,8 @@ from app.process.engine_settings import engine_settings
 from app.settings import Settings
 from app.state.cache.books import ALL_NODES
 from app.state.domains.topologies import DEFAULT
-from tests.app.state.world import World, members
-from tests.records import job, node, topology
+from tests.app.state.world import World, four_racks, members
+from tests.records import BLOCK, RACK, job, node, topology
 from topology.model.levels import LEVELS_MAX, NODE_LEVEL
 
 SIXTEEN = tuple(f"example.com/level-{number}" for number in range(LEVELS_MAX))
@@ -113,3 +113,100 @@ def test_a_problem_is_told_until_its_topology_is_mended():
     world.put(topology("odd", "a", "b"))
     assert world.engine.topologies.problem == ""
     assert topologies_of(world) == {"odd"}
+
+
+# -- plans of gangs that name no topology, while topologies change ---------------------------------
+
+
+def planned_in_two_blocks(*declared, levels=()):
+    """A gang in one rack r0, by a topology that does not tell those of two blocks apart."""
+    nodes = [node(f"b{block}/r0/n{block}", gpus=8) for block in range(2)]
+    world = World(nodes, topologies=declared, levels=levels)
+    world.put(*members("g", 2))
+    assert set(world.held.values()) == {"n0", "n1"}
+    return world
+
+
+RACKS = topology("default", RACK)
+RACKS_IN_BLOCKS = msgspec.structs.replace(topology("default", BLOCK, RACK), uid="made-again")
+
+
+def test_a_plan_is_given_up_when_the_topology_of_its_rack_gets_a_wider_level():
+    world = planned_in_two_blocks(RACKS)
+    world.put(topology("default", BLOCK, RACK))
+    assert world.held == {}
+    world.tick(2.0)  # until a lost plan may be made anew
+    assert world.held == {}
+    assert "1 of 2 pods fit in one cloud.provider.com/topology-rack" in world.reports[-1]
+
+
+def test_a_plan_is_given_up_when_the_topology_of_its_rack_comes_back_with_a_wider_level():
+    world = planned_in_two_blocks(RACKS)
+    held = world.held
+    world.delete(RACKS)
+    world.tick()
+    assert world.held == held  # nothing says yet that it is in two racks
+    world.put(RACKS_IN_BLOCKS)
+    assert world.held == {}
+
+
+def test_a_plan_is_given_up_when_the_levels_set_tell_its_rack_from_another_one():
+    world = planned_in_two_blocks(RACKS, levels=(BLOCK, RACK))
+    world.delete(RACKS)
+    assert world.held == {}
+
+
+def test_a_plan_is_given_up_when_another_list_of_topologies_splits_its_rack():
+    world = planned_in_two_blocks(RACKS)
+    world.apply(Listed("Topology", (RACKS_IN_BLOCKS,)))
+    assert world.held == {}
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        pytest.param(RACKS, id="as_it_was"),
+        pytest.param(topology("default", RACK, NODE_LEVEL), id="with_a_narrower_level"),
+        pytest.param(topology("default", BLOCK), id="without_the_level"),
+    ],
+)
+def test_a_plan_stays_when_its_topology_comes_back_and_splits_no_rack(again):
+    world = planned_in_two_blocks(RACKS)
+    held = world.held
+    world.delete(RACKS)
+    world.put(again)
+    assert world.held == held
+
+
+def test_a_plan_stays_as_long_as_the_topology_of_its_rack_does():
+    world = planned_in_two_blocks(RACKS)
+    held = world.held
+    another = topology("another", BLOCK, RACK)
+    world.put(another)
+    assert world.held == held
+    world.put(topology("another", "example.com/region", BLOCK, RACK))
+    world.delete(another)
+    assert world.held == held
+    world.put(another)
+    world.delete(RACKS)  # only that one has racks now
+    assert world.held == {}
+
+
+def test_a_plan_stays_when_a_topology_goes_that_it_was_not_made_by():
+    world = World(four_racks(), topologies=[topology("a", BLOCK, RACK), RACKS], levels=())
+    world.put(*members("g", 2))
+    held = world.held
+    world.delete(RACKS)
+    assert world.held == held != {}
+
+
+def test_a_plan_within_one_of_the_racks_by_now_is_made_anew_there():
+    nodes = [node(f"b{block}/r0/n{block}", gpus=16) for block in range(2)]
+    world = World(nodes, topologies=[topology("default", BLOCK, RACK)], levels=())
+    world.put(*members("g", 2))
+    held = world.held
+    world.put(RACKS)  # wider racks: no plan is in two of them
+    assert world.held == held
+    world.put(topology("default", BLOCK, RACK))
+    world.tick(2.0)
+    assert set(world.held.values()) == set(held.values())

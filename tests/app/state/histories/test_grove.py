@@ -433,6 +433,23 @@ def test_a_plan_is_given_up_when_a_wider_level_splits_its_domain():
     assert "cannot be placed" in world.gang().reporting.sentence
 
 
+def test_a_plan_is_given_up_when_its_topology_comes_back_with_a_wider_level():
+    world = _planned_in_racks_of_one_name()
+    held = world.held
+    world.delete(_racks())
+    assert world.held == held  # nothing says yet that it is in two racks
+    world.put(msgspec.structs.replace(_racks(BLOCK), uid="made-again"))
+    assert world.held == {}
+
+
+def test_a_plan_stays_when_its_topology_comes_back_as_it_was():
+    world = _planned_in_racks_of_one_name()
+    held = world.held
+    world.delete(_racks())
+    world.put(msgspec.structs.replace(_racks(), uid="made-again"))
+    assert world.held == held
+
+
 @pytest.mark.parametrize(
     "changed",
     [
