@@ -110,6 +110,8 @@ class Ticking(Watched):
         self.outbox.extend(self.notes.written(self.gangs.by_key, now))
         if self.planner.is_ready:  # else pods have gangs that are not known yet
             self.nominating.correct(self.gangs.by_key, now)
+            if self.planner.leads:
+                self.stray_gates.review(now)
         self.requeues.requeue_outdated(self.gangs.by_key)
         woken = self.rejected_pods.woken(self.reservations.taken_freed_nodes(), now)
         # Only the request may have told of such a pod, and it may have lied.

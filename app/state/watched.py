@@ -232,6 +232,7 @@ class Watched(EngineParts):
             self.members.drop(pod.uid, now)
         if claim is None and self.settings.is_ours(pod):
             self.nominating.note_other(pod)
+            self.stray_gates.note_other(pod, now)
         self.claims.put(pod)
         self.preempting.show(pod, now)
         if pod.is_marked and (known := self.gangs.of_pod(pod.uid)) is not None:
@@ -265,6 +266,7 @@ class Watched(EngineParts):
         self.unseen.drop(uid)
         self.giving_back.forget(uid)
         self.nominating.forget(uid)
+        self.stray_gates.forget(uid)
 
     def _unbook(self, uid: str) -> None:
         self.rejected_pods.forget(uid)

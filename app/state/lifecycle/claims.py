@@ -205,6 +205,7 @@ class Claims:
             if change.claim is None:
                 self.nominations.put(change.pod)
                 self.members.nominating.note_other(change.pod)
+                self.members.stray_gates.note_other(change.pod, now)
 
     def _stay(self, change: _Change, now: float) -> None:
         if change.claim is not None and not change.is_move:

@@ -21,6 +21,7 @@ from app.state.plan.planner import Planner
 from app.state.plan.single_nodes import SingleNodes
 from app.state.queueing import requeue, ungating
 from app.state.queueing.nominating import Nominating
+from app.state.queueing.stray_gates import StrayGates
 from app.state.report import messages
 from app.state.report.notes import Notes
 from app.state.report.reports import Reports
@@ -46,6 +47,7 @@ class Members:
     notes: Notes
     starts: Starts
     nominating: Nominating
+    stray_gates: StrayGates
 
     # -- pods ----------------------------------------------------------------------------------
 
@@ -84,6 +86,7 @@ class Members:
         self._follow(gang, before, member, now)
         self.nominating.note_member(gang, None if before is None else before.pod, pod, now)
         if before is None:
+            self.stray_gates.forget(pod.uid)
             self.starts.note_pod(gang, now)
             # Before the first lists are in, the Corral before this one may have rejected the pod.
             was_tried = was_tried or not (self.planner.is_ready or pod.node or pod.gates)

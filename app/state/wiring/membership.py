@@ -45,6 +45,7 @@ class MembershipParts(HoldingParts):
             self.notes,
             self.starts,
             self.nominating,
+            self.stray_gates,
         )
         self.claims = Claims(
             self.named_pods,

@@ -8,6 +8,7 @@ from app.state.isolation import OnFault
 from app.state.objects.pools import Pools
 from app.state.queueing.nominating import Nominating
 from app.state.queueing.requeue import Requeues
+from app.state.queueing.stray_gates import StrayGates
 from app.state.report.notes import Notes
 from app.state.report.reports import Reports
 from app.state.report.starts import Starts
@@ -28,6 +29,7 @@ class ReportingParts(PlanningParts):
         self.notes = Notes()
         self.nominating = Nominating(self.settings, self.outbox, self._is_preemptor)
         self.requeues = Requeues(self.settings, self.outbox, self.nominating)
+        self.stray_gates = StrayGates(self.outbox)
         self.starts = Starts()
         self.owners = Owners(self.dialects, self.objects.by_uid)
         self.reports = Reports(
