@@ -253,7 +253,9 @@ class Planner:
                 if may_go_on:
                     self._go_on(question, signature, topologies)
                 return found
-            verdict = verdict or found
+            # What is invalid on one topology may only lack room on another one.
+            if verdict is None or (found.is_about_cluster and not verdict.is_about_cluster):
+                verdict = found
         assert verdict is not None  # there is at least one topology
         if offer is None:
             self._note_unfit(question, signature, verdict)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from app.kube.core.turns import turn
 from app.state.effects import PlaceAnswer
 from app.state.plan.question.request import SearchRequest, search
+from topology.errors import InvalidRequest
 from topology.fit.view import Visits
 from topology.model.answer import Pairs, Placement, PodSetPlacement
 from topology.model.tree import Tree
@@ -39,15 +40,24 @@ class LongSearch:
     number: int
 
     def answer(self) -> PlaceAnswer:
-        """Where it has a place: on the first topology that has one. Raises: InvalidRequest."""
+        """Where it has a place: on the first topology that has one.
+
+        Raises: InvalidRequest, where it is invalid on all of them.
+        """
         first: PlaceAnswer | None = None
+        invalid = InvalidRequest("there is no topology for it")
         for name, request in self.searches:
             options = replace(request.options, visits=_InTurns(), allowance=None)
-            found = search(replace(request, options=options))
+            try:
+                found = search(replace(request, options=options))
+            except InvalidRequest as error:
+                invalid = error
+                continue
             if isinstance(found, Placement):
                 return PlaceAnswer(name, _places(request.tree, found), number=self.number)
             first = first or PlaceAnswer(name, why=found, number=self.number)
-        assert first is not None  # there is at least one topology
+        if first is None:
+            raise invalid
         return first
 
 

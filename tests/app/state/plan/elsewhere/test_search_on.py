@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from dataclasses import replace as replaced
 
 import pytest
 from msgspec.structs import replace
@@ -16,7 +17,9 @@ from app.state.journal.replay import replay
 from app.state.plan.elsewhere.long_search import LongSearch
 from app.state.plan.elsewhere.search_on import LOST_SECONDS, MOST_IN_VAIN
 from tests.app.state.world import World
-from tests.records import RACK, group, node, pod
+from tests.records import BLOCK, RACK, SLICE_LEVEL, SLICE_SIZE, group, node, pod, topology
+from topology.model.levels import NODE_LEVEL
+from topology.model.request import Constraint, Slice
 
 
 def nodes(n1=3, n2=7):
@@ -88,6 +91,56 @@ def test_it_is_placed_when_the_answer_comes():
     world.answer()
     assert sorted(world.held.values()) == ["n1", "n2", "n2", "n2"]
     assert world.gang().phase is Phase.PLACED
+
+
+IN_ORDER, REVERSED = (BLOCK, RACK), (RACK, BLOCK)
+
+
+def on_both(n2, *orders):
+    """A gang of slices in racks, inside one block, and topologies of these levels."""
+    topologies = [topology(f"t{at}", *levels) for at, levels in enumerate(orders)]
+    world = Searched(nodes(n2=n2), topologies=topologies, levels=())
+    said = {SLICE_LEVEL: RACK, SLICE_SIZE: "1"}
+    for each in roles(required=BLOCK):
+        world.put(replace(each, annotations={**each.annotations, **said}))
+    world.tick()
+    return world
+
+
+@pytest.mark.parametrize("orders", [(IN_ORDER, REVERSED), (REVERSED, IN_ORDER)])
+def test_a_topology_that_the_gang_cannot_be_put_to_keeps_it_off_no_other(orders):
+    assert set(on_both(7, *orders).held.values()) == {"n1", "n2"}
+    full = on_both(2, *orders)
+    assert full.reason() is Reason.DOES_NOT_FIT
+    assert "1 of 2 pods fit in one" in full.gang().reporting.sentence
+
+
+def test_only_where_no_topology_takes_it_a_gang_is_invalid():
+    world = on_both(7, REVERSED)
+    assert world.reason() is Reason.INVALID
+    assert "are wider than the level" in world.gang().reporting.sentence
+
+
+@pytest.mark.parametrize("at", [0, 1], ids=["first", "last"])
+@pytest.mark.parametrize("n2", [7, 6], ids=["place", "none"])
+def test_such_a_topology_is_left_out_elsewhere_as_well(at, n2):
+    world = Searched(nodes(n2=n2))
+    world.put(*roles())
+    world.tick()
+    ((key, question),) = world.questions()
+    (name, request) = question.searches[0]
+    narrow = (Slice(1, RACK),)
+    root = request.gang.root
+    wide = tuple(
+        replaced(each, constraint=Constraint(NODE_LEVEL), slices=narrow) for each in root.members
+    )
+    invalid = replaced(request, gang=replaced(request.gang, root=replaced(root, members=wide)))
+    searches = [(name, request)]
+    searches.insert(at, ("another", invalid))
+    world.give(key, LongSearch(tuple(searches), question.number).answer())
+    world.tick()
+    assert len(world.held) == (4 if n2 == 7 else 0)
+    assert world.reason() is (Reason.AWAITING_SCHEDULER if n2 == 7 else Reason.DOES_NOT_FIT)
 
 
 @pytest.mark.parametrize(("seconds", "reported"), [(0.5, 0), (1.5, 1)])
