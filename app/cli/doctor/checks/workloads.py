@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from app.cli.doctor.findings import Check, Found, NotChecked, Problem, named, warning
 from app.cli.doctor.seen import Members, OwnSettings
+from app.dialects import corral
 from app.dialects.registry import DIALECTS, Dialects
 from app.kube.core.objects import PodRecord
 from app.settings import is_named
@@ -18,16 +19,24 @@ OTHERS_OWN = ("volcano", "kai", "grove", "native")
 def schedulers(members: Members, settings: OwnSettings) -> Iterator[Found]:
     """Whether pods with Corral's words are of a scheduler that reads them."""
     dialects = DIALECTS.configured(settings.values)
-    elsewhere = defaultdict[str, list[str]](list)
+    elsewhere = defaultdict[tuple[str, bool], list[str]](list)
     for pod in members.pods:
         if not is_named(pod.scheduler, settings.values.scheduler_name) and _asks(dialects, pod):
-            elsewhere[pod.scheduler].append(f"{pod.namespace}/{pod.name}")
-    for scheduler, names in sorted(elsewhere.items()):
+            is_gated = corral.GATE in pod.gates
+            elsewhere[pod.scheduler, is_gated].append(f"{pod.namespace}/{pod.name}")
+    for (scheduler, is_gated), names in sorted(elsewhere.items()):
+        ours = settings.values.scheduler_name
+        what = (
+            f"the gate {corral.GATE} stays, and the pods wait"
+            if is_gated
+            else "the pods start one by one"
+        )
         yield warning(
             f"{'Pod' if len(names) == 1 else 'Pods'} {named(names)}",
-            f"annotations say that it is in a gang, and Corral plans for"
-            f" {settings.values.scheduler_name} alone: the pods start one by one",
-            f"schedulerName: {settings.schedulers[0]}",
+            f"annotations say that it is in a gang, and Corral plans for {ours} alone: {what}",
+            f"scheduler_name: {ours},{scheduler}, or take the gate off as deploy/policy.yaml says"
+            if is_gated
+            else f"schedulerName: {settings.schedulers[0]}",
             field="spec.schedulerName",
             value=scheduler,
         )

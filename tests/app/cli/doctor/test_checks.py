@@ -298,6 +298,26 @@ def test_of_a_webhook_or_policy_that_is_not_there_nothing_is_said_to_be_right():
     assert there["webhook-service"] == "ready pods are behind the webhook's Service"
 
 
+@pytest.mark.parametrize(
+    ("gates", "text", "mend"),
+    [
+        pytest.param([], "one by one", "schedulerName: corral", id="which_starts_it"),
+        pytest.param(
+            [{"name": "corral.dev/gang"}],
+            "the gate corral.dev/gang stays",
+            "scheduler_name: corral,another, or take the gate off as deploy/policy.yaml says",
+            id="which_it_waits_for_behind_our_gate",
+        ),
+    ],
+)
+def test_what_becomes_of_a_pod_of_another_scheduler_is_said(gates, text, mend):
+    of_another = pod("another", annotations=GROUP)
+    of_another["spec"]["schedulingGates"] = gates
+    (said,) = findings(replace(right(), members=pods(of_another)))
+    assert text in said.text
+    assert said.mend == mend
+
+
 def test_without_gates_a_sample_is_enough_where_pods_are_nominated():
     sampled = {**configured(SHARE, 50), **NO_WEBHOOK, "canary": canary(())}
     few = settings(with_webhook=False, percentage_of_nodes_to_score=50)
