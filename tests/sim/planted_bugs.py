@@ -149,7 +149,7 @@ PLANTED = (
         "a late member may be placed outside the domain of the running members",
     ),
     Planted(
-        "app.state.pods.assumed_pods.AssumedPods.begin",
+        "app.state.pods.assumed_pods.AssumedPods._may_take",
         Change(
             "condition",
             "node in self.books.held_on and not room.fits(self.books, node, pod.request)",

@@ -39,17 +39,24 @@ class AssumedPods:
         """
         if uid in self._expires_at:
             return True  # the same /bind again
+        # On a node that the watch has not shown yet nothing is held but for pods like this one.
+        if node in self.books.nodes and not self._may_take(pod, node):
+            return False
+        self.books.hold(uid, node, pod.request, KEPT)
+        self._expires_at[uid] = now + IN_FLIGHT_SECONDS
+        return True
+
+    def _may_take(self, pod: WaitingPod, node: str) -> bool:
+        """Whether the pod takes nothing there that is held for others, or kept for a gang."""
+        self.books.refresh()  # the node may be newer than the trees
         if node in self.books.held_on and not room.fits(self.books, node, pod.request):
             lower = room.held_below(self.books, node, pod.priority)
             if not (lower and room.fits(self.books, node, pod.request, without=lower)):
                 return False
             self._taken_over[node] = pod
         kept = self.nominations.kept(pod.priority, self.nominations.booked(self.books)).get(node)
-        if kept and not room.fits(self.books, node, pod.request, beside=kept):
-            return False  # others were evicted there for a gang
-        self.books.hold(uid, node, pod.request, KEPT)
-        self._expires_at[uid] = now + IN_FLIGHT_SECONDS
-        return True
+        # What others were evicted for stays a gang's.
+        return not kept or room.fits(self.books, node, pod.request, beside=kept)
 
     def nodes_taken_over(self) -> dict[str, WaitingPod]:
         """Remove and return the nodes that were taken from pods of a lower priority: by which."""

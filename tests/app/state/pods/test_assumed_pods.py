@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from app.kube.watch.events import Applied
 from app.state.effects import Bind, BindFailed, RejectBind
 from app.state.filter_result import Passed
 from app.state.pods.assumed_pods import IN_FLIGHT_SECONDS
@@ -42,6 +43,26 @@ def test_an_ordinary_pod_that_fits_beside_what_is_held_is_bound():
     world.put(*members("g", 1, gpus=6))
     assert world.held == {"uid-g0": "n00"}
     assert [type(effect) for effect in world.bind(plain, "n00")] == [Bind]
+
+
+def test_ordinary_pods_are_bound_to_a_node_that_the_watch_has_not_shown_yet():
+    """Nothing can be held for a gang there; kube-scheduler has heard of the node before Corral."""
+    world = World()
+    pods = [pod(name, gpus=4) for name in "ab"]
+    world.put(*pods)
+    assert all(world.filter(each, ["new"]) == Passed() for each in pods)
+    assert [type(world.bind(each, "new")[0]) for each in pods] == [Bind, Bind]
+
+
+def test_ordinary_pods_are_bound_to_a_node_that_is_newer_than_the_trees():
+    world = World()
+    pods = [pod(name, gpus=4) for name in "abc"]
+    world.put(*pods)
+    assert all(world.filter(each, ["new"]) == Passed() for each in pods)
+    engine = world.engine  # by itself: after each step the world brings the trees up to date
+    engine.apply(Applied(node("b0/r0/new")), world.now)
+    sent = [engine.bind_arrived("default", each.name, each.uid, "new", world.now) for each in pods]
+    assert [type(effects[0]) for effects in sent] == [Bind, Bind, RejectBind]
 
 
 def test_capacity_of_an_ordinary_pod_on_its_way_is_not_planned_for_a_gang():
