@@ -65,6 +65,7 @@ function relaid() {
   const { map } = state;
   const width = byId("map").clientWidth;
   if (!map || !width) return;
+  if (!map.nodes.length) return void blank(); // a picture without any height cannot be drawn
   plan = layout(map, width, Math.max(420, innerHeight * 0.88));
   const height = Math.ceil(plan.height), ratio = Math.min(devicePixelRatio || 1, 2);
   if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
@@ -340,7 +341,7 @@ function beside(node, direction) {
 /** What is under the pointer, or at the cursor. */
 function say() {
   const node = hovered >= 0 ? hovered : document.activeElement === canvas ? cursor : -1;
-  setText(readout, node < 0 || !state.map ? "" : described(state.map, node));
+  setText(readout, node < 0 || !plan ? "" : described(state.map, node));
 }
 
 function described(map, node) {

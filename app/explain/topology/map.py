@@ -79,8 +79,9 @@ def drawn(known: Known, resource: str, may: May) -> MapPage:
     """
     books, tree, capacity = known.books, known.books.tree, known.books.capacity
     resources = _offered(books.resources, capacity)
-    resource = resource or _first(resources)
-    if resource not in resources:
+    if not resource:
+        resource = _first(resources)  # where no node is in the topology, none has it
+    elif resource not in resources:
         raise NoSuch(f"resource: {resource}: nodes have {', '.join(resources) or 'none'}")
     row, unit = books.resources.index(resource), unit_of(resource)
     names = _Names(may)

@@ -91,6 +91,15 @@ async def test_accelerators_are_looked_at_first_and_others_when_named() -> None:
     assert (body["resource"], body["allocatable"][0], body["used"][0]) == ("cpu", 64, 1)  # in cores
 
 
+async def test_a_cluster_without_nodes_is_an_empty_map() -> None:
+    """Every node group is scaled to zero: nothing has any resource, and that is no mistake."""
+    status, body = await got(engine_of([]), "/map")
+    assert (status, body.get("nodes"), body.get("resources")) == (200, [], [])
+    assert body["resource"] == "cpu"
+    status, body = await got(engine_of([]), f"/map?resource={GPU}")
+    assert (status, "nodes have none" in body["detail"]) == (422, True)
+
+
 @pytest.mark.parametrize("query", ["resource=none", "name=none"])
 async def test_what_is_not_there_is_named(query: str) -> None:
     status, body = await got(cluster(), f"/map?{query}")
