@@ -14,10 +14,10 @@ from itertools import islice
 
 from app.dialects.spec import GangKey
 from app.explain.gangs import view
+from app.explain.topology.usage import why_closed
 from app.explain.view import Attempt, GangView, RunsOn
 from app.kube.core.objects import NodeRecord
 from app.kube.core.turns import turn
-from app.state.cache.books import is_leaving, is_open
 from app.state.engine import Engine
 from app.state.gang.gang import PLANNABLE, Gang, Phase
 from app.state.plan.exclusions import Told
@@ -54,7 +54,7 @@ class Asking:
 
     def away(self) -> Mapping[str, str]:
         """Nodes that take no pods now, by name, and why: a look at every node."""
-        return {name: _why_away(node) for name, node in self.nodes.items() if not is_open(node)}
+        return {name: why for name, node in self.nodes.items() if (why := why_closed(node))}
 
     def unlabelled(self) -> tuple[str, ...]:
         """Nodes that lack a label of the first topology, some of them by name."""
@@ -109,12 +109,6 @@ def held_for(engine: Engine) -> dict[str, GangKey]:
     for key in engine.gangs.with_placeholders:
         found.update(dict.fromkeys(engine.gangs.by_key[key].placeholders, key))
     return found
-
-
-def _why_away(node: NodeRecord) -> str:
-    if node.is_unschedulable:
-        return "cordoned"
-    return "about to be removed" if is_leaving(node) else "not ready"
 
 
 def _runs_on(engine: Engine, gang: Gang) -> RunsOn | None:

@@ -23,7 +23,7 @@ from app.explain.view import Excluded
 from app.kube.core.objects import Amounts, NodeRecord, Shape
 from app.kube.core.turns import turn
 from app.kube.decoding.decode import decode_pod
-from app.state.cache.books import is_open
+from app.state.cache.books import is_leaving, is_open
 from app.state.cache.node_table import NodeTable
 from app.state.engine import Engine
 from app.state.gang.gang import Gang
@@ -152,6 +152,8 @@ def why_closed(node: NodeRecord) -> str:
         return ""
     if node.is_unschedulable:
         return "cordoned"
+    if is_leaving(node):
+        return "about to be removed"
     return "not ready" if not node.is_ready else node.problem or "not ready"
 
 

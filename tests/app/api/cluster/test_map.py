@@ -17,7 +17,7 @@ from app.api.standing import Standing
 from app.explain.topology.map import GANGS_A_STEP, Known, copied, drawn
 from app.explain.topology.map_view import MapPage
 from app.explain.topology.usage import Books, Part, usage
-from app.kube.core.objects import PodRecord
+from app.kube.core.objects import PodRecord, Taint
 from app.kube.watch.events import Applied
 from app.state.engine import Engine
 from tests.app.api.access.test_callers import AFAR, RIGHTS
@@ -98,6 +98,15 @@ async def test_a_cluster_without_nodes_is_an_empty_map() -> None:
     assert body["resource"] == "cpu"
     status, body = await got(engine_of([]), f"/map?resource={GPU}")
     assert (status, "nodes have none" in body["detail"]) == (422, True)
+
+
+async def test_a_node_that_is_about_to_be_removed_is_said_to_be() -> None:
+    """It is ready, and a node autoscaler has tainted it."""
+    taint = Taint("ToBeDeletedByClusterAutoscaler", "1", "NoSchedule")
+    engine = engine_of([node("b0/r0/a0", taints=(taint,)), node("b0/r0/a1", is_ready=False)])
+    _, body = await got(engine, "/map")
+    assert [body["states"][each] for each in body["state"]] == ["about to be removed", "not ready"]
+    assert (await got(engine, "/nodes/a0"))[1]["state"] == "about to be removed"
 
 
 @pytest.mark.parametrize("query", ["resource=none", "name=none"])
