@@ -27,15 +27,16 @@ from app.explain.view import Best, Blocker, Excluded, Explanation, Relaxation, S
 from app.kube.core.turns import turn
 from app.state.effects import RoomAnswer
 from app.state.gang.reasons import Reason
-from app.state.plan.exclusions import ELSEWHERE, UNLABELLED, Told, named
+from app.state.plan.exclusions import EARMARKED, ELSEWHERE, REFUSED, UNLABELLED, Told, named
 from app.state.plan.question.group_tree import UNIT
-from app.state.plan.question.request import search
+from app.state.plan.question.request import SearchRequest, search
 from app.state.preempt.standing import Standing
 from app.state.report import messages
 from topology.errors import InvalidRequest
 from topology.fit.fit import NOT_OPEN, pods_per_node
 from topology.model import answer as answers
 from topology.model.answer import NoFit, Placement
+from topology.model.changed_capacity import as_if
 from topology.model.request import Group, PodSet
 from topology.model.resources import Counts, Mask
 from topology.relax.relax import Leeway, relaxations
@@ -282,14 +283,18 @@ def _relaxations(asking: Asking, told: Told, away: Mapping[str, str]) -> Iterato
         request.options,
         Leeway(away=slots_away, budget=MOST_SEARCHES),
     )
-    anew = _pods_anew(told)
+    anew, never = _pods_anew(told), False
     for each in found.found:
+        is_never = isinstance(each, answers.Never)
+        if is_never and _fits_later(told):
+            continue
+        never |= is_never
         # What is said of nodes that are all open and empty is said of those it was narrowed to.
-        if anew is None or not isinstance(each, answers.Never):
+        if anew is None or not is_never:
             yield _relaxation(told, each)
     if anew is not None:
         yield anew
-    if asking.room is not None and not any(isinstance(e, answers.Never) for e in found.found):
+    if asking.room is not None and not never:
         room = asking.room.answer()
         if room.is_found and room.pods:
             yield _pods_gone(asking, room)
@@ -352,23 +357,39 @@ def _pods_anew(told: Told) -> Relaxation | None:
 
     A pod cannot be narrowed to other nodes: its owner has to create it once more.
     """
-    request, masks, is_narrowed = told.request, dict(told.request.attempts[-1]), False
-    for pod_set, mask in masks.items():
-        closed = told.closed[int(str(pod_set))]
-        if ELSEWHERE in closed.reasons:
-            elsewhere = closed.code == closed.reasons.index(ELSEWHERE)
-            is_narrowed |= bool(elsewhere.any())
-            masks[pod_set] = mask | elsewhere
-    if not is_narrowed:
-        return None
-    opened = replace(request, attempts=(masks,), roomy=None)
-    if not isinstance(search(opened), Placement):
+    opened = _opened(told, ELSEWHERE)
+    if opened is None or not isinstance(search(opened), Placement):
         return None
     return Relaxation(
         kind="PodsAnew",
         text="would fit if its waiting pods were created anew: they are bound to nodes that cannot"
         " serve the gang any more",
     )
+
+
+def _fits_later(told: Told) -> bool:
+    """Whether it would fit if all nodes were open and empty, and none were closed for a while.
+
+    What is kept for other gangs, or was refused by kube-scheduler, is a place again soon.
+    """
+    opened = _opened(told, EARMARKED, REFUSED)
+    if opened is None:
+        return False
+    capacity = told.request.capacity
+    books = as_if(capacity, np.zeros_like(capacity.used), np.ones_like(capacity.is_open))
+    return isinstance(search(replace(opened, capacity=books)), Placement)
+
+
+def _opened(told: Told, *reasons: str) -> SearchRequest | None:
+    """The search with nodes that are closed for these reasons alone; None: there are none."""
+    masks, has_any = dict(told.request.attempts[-1]), False
+    for pod_set, mask in masks.items():
+        closed = told.closed[int(str(pod_set))]
+        codes = [closed.reasons.index(each) for each in reasons if each in closed.reasons]
+        those = np.isin(closed.code, codes)
+        has_any |= bool(those.any())
+        masks[pod_set] = mask | those
+    return replace(told.request, attempts=(masks,), roomy=None) if has_any else None
 
 
 def _is_named(asking: Asking, who: str) -> bool:

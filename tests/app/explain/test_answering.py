@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 import pytest
 
+from app.dialects.spec import GangKey
 from app.explain.advice import ADVICE, NEVER_FITS, NO_CHANGE_KNOWN
 from app.explain.answering import answer
 from app.explain.asking import asking
@@ -16,6 +19,9 @@ from tests.app.state.world import World, four_racks
 from tests.records import BLOCK, GPU, RACK, group, node, pod
 
 change = msgspec.structs.replace
+
+
+FIRST = (False, -math.inf, 0.0, "", "")  # the rank of a gang before all others
 
 
 def gang_of(name: str, pods: int, level: str = RACK, **more: object) -> list[PodRecord]:
@@ -176,6 +182,32 @@ def test_pods_of_lower_priority_that_would_have_to_go_are_named() -> None:
     (gone,) = [each for each in explained(world).relaxations if each.kind == "PodsGone"]
     assert gone.pods == 1
     assert "on-a (priority -10)" in gone.text
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_nodes_that_are_not_to_be_had_for_a_while_are_no_reason_never_to_fit(
+    is_kept: bool,
+) -> None:
+    """They are kept for a gang before it, as new ones are, or kube-scheduler has refused them."""
+    world, pods = World(four_racks()), gang_of("g", 4)
+    shaped, every = (pods[0].request, pods[0].shape), frozenset(world.engine.books.nodes)
+    if is_kept:
+        before = GangKey("default", "before", "group")
+        world.engine.planner.new_nodes = {before: (every, FIRST)}
+    else:
+        for name in every:
+            world.engine.refusals.add("default", shaped, name, world.now, 60.0)
+    world.put(*pods)
+    said = explained(world)
+    assert (said.fits_now, kinds(said), said.advice) == (False, [], NO_CHANGE_KNOWN)
+    assert [each.nodes for each in said.excluded] == [16]
+
+
+def test_what_is_kept_from_a_gang_is_not_why_it_never_fits() -> None:
+    world, before = World(four_racks()), GangKey("default", "before", "group")
+    world.engine.planner.new_nodes = {before: (frozenset({"n00"}), FIRST)}
+    world.put(*gang_of("g", 5))
+    assert "Never" in kinds(explained(world))
 
 
 def test_what_never_fits_says_so_and_asks_nobody_to_go() -> None:
