@@ -48,6 +48,7 @@ class Copy:
     absent: Mapping[str, tuple[GangKey, Amounts]]
     awaited: Mapping[GangKey, int]
     earmarked: Mapping[GangKey, tuple[frozenset[str], Rank]]
+    new_nodes: Mapping[GangKey, tuple[frozenset[str], Rank]]
     held_for: Mapping[str, GangKey]
     """By uid: of pods, and of pods to come, that a place is held for."""
     gangs: frozenset[GangKey]
@@ -94,6 +95,7 @@ class Copy:
             dict(engine.absent_pods.held),
             dict(engine.absent_pods.awaited),
             dict(engine.planner.earmarked),
+            dict(engine.planner.new_nodes),
             held_for(engine),
             gangs,
             dict(engine.planner.free_in),
@@ -140,4 +142,5 @@ class Copy:
         engine.refusals.recall(self.refusals)
         engine.absent_pods.count_others(self.absent, self.awaited)
         engine.planner.earmark(self.earmarked, self.free_in)
+        engine.planner.new_nodes = dict(self.new_nodes)  # no gang here has asked for nodes
         engine.run_times.recall(self.runs)

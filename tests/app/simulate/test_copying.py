@@ -50,6 +50,22 @@ def test_a_node_that_kube_scheduler_refused_is_left_out_in_that_namespace() -> N
     assert "refused" in found.message or "kube-scheduler" in found.message
 
 
+def test_new_nodes_that_are_kept_for_a_gang_which_asked_for_them_are_left_to_it() -> None:
+    engine = engine_of([], [pod(f"g{at}", annotations=group("g", 3, RACK)) for at in range(3)])
+    engine.tick(NOW + 40.0)
+    for each in two():
+        engine.apply(Applied(each), NOW + 41.0)
+    engine.tick(NOW + 41.0)
+    (kept,) = engine.new_nodes.of.values()
+    assert kept.nodes == {"a", "b"}
+    found = simulated(engine, job("t", 1))
+    assert found.verdict is Verdict.DOES_NOT_FIT
+    assert "kept for a gang" in found.message
+    above = job("t", 1)
+    above["spec"]["template"]["spec"]["priority"] = 10
+    assert simulated(engine, above).verdict is Verdict.FITS
+
+
 def test_a_node_that_a_pod_is_nominated_for_is_left_to_it() -> None:
     engine = engine_of(two())
     (first,) = nodes_of(simulated(engine, job("t", 1)))
