@@ -148,6 +148,7 @@ class Engine(Ticking):
         self, namespace: str, name: str, uid: str, node: str, now: float
     ) -> list[Effect]:
         """Take a request to bind a pod: a member waits for its gang, other pods do not."""
+        self._keep_new_nodes(now)
         if not self.is_synced or self.is_draining:
             refused = "Corral is not ready: it is starting or stopping"
             self.outbox.add(RejectBind(uid, refused))

@@ -1,6 +1,6 @@
 """What a request to bind a pod leads to: its binding, a place in its gang's permit, or a refusal.
 
-the watch shows the pod, and it is ordinary   bound, unless it takes what is held for others
+the watch shows the pod, and it is ordinary   bound, unless it takes what is held or kept for others
 a member, on the node planned for it          held until every member came
 early: the watch does not show it yet         held for a moment, then one of the others
 anything else                                 refused
@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from app.state.answers.ordinary import OrdinaryPods
 from app.state.cache.books import Books
 from app.state.effects import Bind, RejectBind
 from app.state.gang.gangs import Gangs
@@ -31,6 +32,7 @@ class BindRequests:
     books: Books
     arrivals: Arrivals
     assumed_pods: AssumedPods
+    ordinary_pods: OrdinaryPods
     gangs: Gangs
     roll_calls: RollCalls
     permit: Permit
@@ -56,7 +58,10 @@ class BindRequests:
         if pod is None:
             self._refuse(arrival, messages.another_pod(arrival.namespace, arrival.name))
         elif gang is None:
-            if self.assumed_pods.begin(pod, uid, node, now):
+            is_new = uid not in self.assumed_pods.uids  # else the same request again
+            if is_new and self.ordinary_pods.is_kept_from(uid, pod, node):
+                self._refuse(arrival, f"node {node} is kept for a gang")
+            elif self.assumed_pods.begin(pod, uid, node, now):
                 self.outbox.add(Bind(arrival.namespace, arrival.name, uid, node))
             else:
                 self._refuse(arrival, f"node {node} is held for a gang")

@@ -13,7 +13,7 @@ from app.state.answers.sampling import Sampling
 from app.state.cache import room
 from app.state.cache.books import Books
 from app.state.filter_result import Candidates, Passed
-from app.state.pods.arrivals import Arrivals
+from app.state.pods.arrivals import Arrivals, WaitingPod
 from app.state.pods.assumed_pods import AssumedPods
 from app.state.pods.grants import Grants
 from app.state.pods.nominations import Nominations
@@ -44,7 +44,7 @@ class OrdinaryPods:
         self.books.refresh()
         request = pod.request if known is None else known.request
         priority = pod.priority if known is None else known.priority
-        closed = self.kept_nodes.closed_to(pod) - self._freed_for(pod)
+        closed = self.kept_nodes.closed_to(pod) - self._freed_for(pod.uid)
         if kept := self.nominations.kept(priority, self.nominations.booked(self.books)):
             closed |= room.without_room_beside(self.books, request, kept)
         without = room.held_without_room(self.books, request) | closed
@@ -63,8 +63,15 @@ class OrdinaryPods:
                 self.rejected_pods.try_again(pod, now)  # its next sample begins at another node
         return Passed(without)
 
-    def _freed_for(self, pod: PodRecord) -> set[str]:
-        """The nodes where others ended for this pod: they are kept for no gang."""
-        grant = self.grants.of.get(pod.uid)
-        known = self.nominations.of(pod.uid)
+    def is_kept_from(self, uid: str, pod: WaitingPod, node: str) -> bool:
+        """Whether a pod that passed may not have this node after all: it is kept for a gang.
+
+        kube-scheduler may have heard of the node, or that it is ready, before Corral did.
+        """
+        return node in self.kept_nodes.new_nodes.closed_to(pod) - self._freed_for(uid)
+
+    def _freed_for(self, uid: str) -> set[str]:
+        """The nodes where others ended for a pod: they are kept for no gang."""
+        grant = self.grants.of.get(uid)
+        known = self.nominations.of(uid)
         return {each.node for each in (grant, known) if each is not None}

@@ -35,6 +35,7 @@ from app.state.isolation import confined
 from app.state.plan.planner import Planner
 from app.state.plan.question.pod_sets import PodSetMembers
 from app.state.plan.question.request import among
+from app.state.pods.arrivals import WaitingPod
 from app.state.report import messages
 from app.state.report.reports import Reports
 from app.state.settings import EngineSettings
@@ -112,7 +113,7 @@ class NewNodes:
 
     # -- whose they are ----------------------------------------------------------------------------
 
-    def closed_to(self, pod: PodRecord) -> frozenset[str]:
+    def closed_to(self, pod: PodRecord | WaitingPod) -> frozenset[str]:
         """The nodes that are closed to an ordinary pod."""
         if not (self.of or self._bare):
             return NOTHING

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from app.kube.core.objects import Amounts, PodRecord
+from app.state.pods.arrivals import WaitingPod
 from topology.model.resources import PODS
 
 
@@ -31,7 +32,7 @@ class Earmark:
         """Whether pods may pass this one that the other one keeps off."""
         return not other.nodes <= self.nodes or self.free_at > other.free_at
 
-    def bars(self, pod: PodRecord) -> bool:
+    def bars(self, pod: PodRecord | WaitingPod) -> bool:
         """Whether these nodes are closed to an ordinary pod.
 
         Pods of DaemonSets are ordinary: an owner is what the pod says, and those that a node needs

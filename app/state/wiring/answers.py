@@ -85,6 +85,7 @@ class EngineParts(BirthParts):
             self.books,
             self.arrivals,
             self.assumed_pods,
+            self.ordinary_pods,
             self.gangs,
             self.roll_calls,
             self.permit,

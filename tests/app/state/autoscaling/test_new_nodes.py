@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from app.kube.core.objects import Shape, Taint, Toleration
-from app.state.effects import EmitEvent
+from app.kube.watch.events import Applied
+from app.state.effects import Bind, EmitEvent, RejectBind
 from app.state.filter_result import Passed
 from tests.app.state.autoscaling.marking import OURS, Marking, gated
 from tests.app.state.world import members, racks
@@ -66,6 +67,22 @@ def test_of_two_gangs_that_ask_each_has_a_rack_of_its_own():
     world.tick()
     kept = {key.name: each.nodes for key, each in world.engine.new_nodes.of.items()}
     assert kept == {"a": {"n10", "n11", "n12"}, "b": {"n00", "n01"}}
+
+
+def test_an_ordinary_pod_that_passed_before_corral_saw_the_node_is_not_bound_there():
+    """kube-scheduler may hear of a node, or that it is ready, a moment before Corral does."""
+    world = asking(*gated("g", 4))
+    early, small, above = alone("early"), alone("small", gpus=0), alone("above", priority=10)
+    world.put(early, small, above)
+    assert all(world.filter(each, ["n00"]) == Passed() for each in (early, small, above))
+    engine = world.engine  # by itself: in the world each new node is followed by a look at it
+    for each in rack(0, nodes=3):
+        engine.apply(Applied(each), world.now)
+    sent = [
+        engine.bind_arrived("default", each.name, each.uid, "n00", world.now)
+        for each in (early, small, above)
+    ]
+    assert [type(effects[0]) for effects in sent] == [RejectBind, Bind, Bind]
 
 
 def test_ordinary_pods_take_no_node_that_came_for_a_gang_until_it_is_kept_no_more():
