@@ -196,6 +196,10 @@ class Marks:
             return None  # till the next verdict: nothing was searched yet, or a plan was lost
         if need.since is None or not _has_who_waits(gang):
             return False
+        if _names_its_nodes(gang):
+            if self._is_due(gang, now):
+                self.reports.no_nodes_come(gang, messages.no_nodes_for_narrowed(gang.key))
+            return False
         if need.is_open:
             self._look_into(gang, now)
             return True
@@ -393,6 +397,16 @@ def _has_who_waits(gang: Gang) -> bool:
         each.pod.uid in gang.members or not gang.placeholders[each.pod.uid].is_to_come
         for each in gang.unplanned()
     )
+
+
+def _names_its_nodes(gang: Gang) -> bool:
+    """Whether all its waiting pods are without a gate, and some may go to nodes by name alone.
+
+    No autoscaler makes a node for such a pod, and none that comes is one of these.
+    """
+    waiting = [each for each in gang.unplanned() if each.pod.uid in gang.members]
+    is_named = any(each.allowed is not None for each in waiting)
+    return is_named and not any(map(_is_ours, waiting))
 
 
 def _is_ours(member: Member) -> bool:

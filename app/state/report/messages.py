@@ -388,6 +388,15 @@ def fragmented(key: GangKey, level: str) -> str:
     )
 
 
+def no_nodes_for_narrowed(key: GangKey) -> str:
+    """The gang needs nodes, and none would be made for its pods, nor serve them."""
+    return (
+        f"gang {key} gets no new nodes: its pods are narrowed to nodes where it has no place any"
+        " more, and node autoscalers make no others for such pods; it starts there once there is"
+        " room again; else delete them and create them anew"
+    )
+
+
 def new_nodes_released(key: GangKey, nodes: int, level: str = "", unplaced: int = 0) -> str:
     """Too few nodes have come for a gang that asked for some; so many are in no domain of a level.
 
