@@ -33,7 +33,7 @@ from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
 from app.state.isolation import confined
 from app.state.plan.planner import Planner
-from app.state.plan.question.pod_sets import PodSetMembers
+from app.state.plan.question.pod_sets import PodSetMembers, pins
 from app.state.plan.question.request import among
 from app.state.pods.arrivals import WaitingPod
 from app.state.report import messages
@@ -247,7 +247,11 @@ class NewNodes:
             return NOTHING
         pod_sets = tuple(pod_sets)
         levels = {level for each in pod_sets for level in each.required}
-        fits = [self._fit(each, topology, slots) for each in pod_sets]
+        *_, pinned = pins(pod_sets, topology)  # around members that run
+        fits = [
+            self._fit(each, pin, topology, slots)
+            for each, pin in zip(pod_sets, pinned, strict=True)
+        ]
         domains = np.zeros_like(slots)
         if levels:
             depth = min(topology.levels.index(each) for each in levels)
@@ -267,14 +271,21 @@ class NewNodes:
                 best = frozenset(tree.nodes[slot] for slot in chosen)
         return best
 
-    def _fit(self, pod_set: PodSetMembers, topology: TopologyBooks, slots: Rows) -> Counts:
-        """How many pods of a pod set fit on each of these slots now. Shapes: (S,) -> (S,)."""
+    def _fit(
+        self, pod_set: PodSetMembers, pin: slice | None, topology: TopologyBooks, slots: Rows
+    ) -> Counts:
+        """How many pods of a pod set fit on each of these slots now. Shapes: (S,) -> (S,).
+
+        `pin`: the slots that it may use; None: all.
+        """
         vector = self.books.vector(pod_set.shaped[0])
         rows = [row for row, amount in enumerate(vector) if amount]
         allowed = self.planner.node_table.mask(pod_set.shaped[1], topology.tree)[slots]
         may_host = allowed & topology.capacity.is_open[slots]
         if pod_set.allowed is not None:
             may_host &= among(pod_set.allowed, topology)[slots]
+        if pin is not None:
+            may_host &= (slots >= pin.start) & (slots < pin.stop)
         free = topology.capacity.free(rows, slots)
         fits: Counts = np.where(may_host, pods_per_node(free, [vector[row] for row in rows]), 0)
         return fits

@@ -69,6 +69,26 @@ def test_of_two_gangs_that_ask_each_has_a_rack_of_its_own():
     assert kept == {"a": {"n10", "n11", "n12"}, "b": {"n00", "n01"}}
 
 
+def test_for_pods_of_a_gang_that_runs_only_new_nodes_of_its_domain_are_kept():
+    world = Marking(rack(1), **SETTINGS)
+    pods = members("g", 4)
+    world.put(*pods)
+    world.tick()
+    placed = world.schedule(*pods)
+    gone = rack(1, nodes=2)
+    world.delete(*gone)
+    world.delete(*[each for each in pods if placed[each.name] in {node.name for node in gone}])
+    world.put(*[pod(f"again{i}", annotations=group("g", 4, RACK), gates=OURS) for i in range(2)])
+    world.wait(40)
+    assert world.marked == ["again0", "again1"]
+    world.put(node("b0/r0/elsewhere"))
+    world.tick()
+    assert world.engine.new_nodes.nodes() == frozenset()
+    world.put(node("b0/r1/beside"))
+    world.tick()
+    assert world.engine.new_nodes.nodes() == {"beside"}
+
+
 def test_an_ordinary_pod_that_passed_before_corral_saw_the_node_is_not_bound_there():
     """kube-scheduler may hear of a node, or that it is ready, a moment before Corral does."""
     world = asking(*gated("g", 4))
