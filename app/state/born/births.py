@@ -116,7 +116,7 @@ class Births:
         """A new gang of which all pods have a place; None: it is not born in place."""
         if self._is_barred(key, now) or self.queue.is_busy(key.namespace):
             return None
-        gang = self.gangs.foreseen(key)
+        gang = self.gangs.foreseen(key, now)
         founder = replace(
             newcomer, pod=msgspec.structs.replace(newcomer.pod, uid=f"born/{gang.number}")
         )

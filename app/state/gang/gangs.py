@@ -89,9 +89,12 @@ class Gangs:
         gang = self.by_key[key] = Gang(key, number=self.made)
         return gang
 
-    def foreseen(self, key: GangKey) -> Gang:
-        """A gang without members that is not in the store; `adopt` puts it there."""
-        return Gang(key, number=self.made + 1)
+    def foreseen(self, key: GangKey, now: float) -> Gang:
+        """A gang without members that is not in the store; `adopt` puts it there.
+
+        It is planned as one that is complete now, after all that have been for longer.
+        """
+        return Gang(key, number=self.made + 1, complete_at=now)
 
     def adopt(self, gang: Gang) -> None:
         """Put a gang that was foreseen into the store."""

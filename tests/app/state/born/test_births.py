@@ -258,6 +258,21 @@ def test_who_cannot_be_planned_waits_behind_the_gate(nodes, pods, settings):
     assert world.engine.gangs.by_key == {}
 
 
+@pytest.mark.parametrize(("priority", "is_born"), [(0, False), (10, True)])
+def test_no_gang_is_born_on_nodes_that_are_kept_for_one_before_it(priority, is_born):
+    """New ones, made for a gang that had asked for them, and too few for it by now."""
+    waiting = members("g", 5, gates=(corral.GATE,))
+    jobs, pods = train()
+    world = nursery([], jobs, waiting)
+    for _ in range(5):
+        world.tick(10.0)
+    assert [each.key.name for each in world.engine.marks.asking()] == ["g"]
+    world.put(*rack(0))
+    world.tick()
+    nodes = world.asked(msgspec.structs.replace(pods[0], priority=priority))
+    assert (nodes is not None) == is_born
+
+
 def test_a_job_that_the_watch_has_not_shown_is_gathered_behind_the_gate():
     _, pods = train()
     world = nursery(rack(0), [])
