@@ -337,7 +337,11 @@ class WalkState:
             most = int(takes.sum()) if level < 0 else int(takes.max(initial=0))
             if worst is None or most * worst[1] < worst[2] * pods:
                 worst = (kind, pods, most)
-        assert worst is not None, "what demands nothing fits"
+        if worst is None:
+            # Some of its members would do, of which none has a domain: there is no node.
+            member = next((one for one in part.members if one.demand or one.members), None)
+            assert member is not None, "what demands nothing fits"
+            return self.shortage(member, inside, -1 if member.may_spread else member.levels[-1])
         kind, needed, available = worst
         leaves = [leaf for leaf in part.leaves() if not leaf.is_optional] or part.leaves()
         units = [leaf.unit for leaf in leaves if leaf.unit is not None]

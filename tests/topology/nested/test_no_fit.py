@@ -65,6 +65,25 @@ def check(answer: NoFit, gang: Gang) -> None:
         assert not answer.beside
 
 
+@pytest.mark.parametrize("inner", [Constraint(), IN_RACK], ids=["anywhere", "in_a_rack"])
+@pytest.mark.parametrize("needed", [1, 2, None])
+@pytest.mark.parametrize("outer", [Constraint(), IN_BLOCK], ids=["anywhere", "in_a_block"])
+def test_where_there_are_no_nodes_it_is_told_of_groups_any_of_which_would_do(
+    outer: Constraint, needed: int | None, inner: Constraint
+) -> None:
+    """Pods of no kind are needed for certain: of the first group it is told."""
+    tree, capacity = cluster("")
+    members = tuple(
+        Group(f"g{name}", (pods(capacity, name, 2, gpu=gpus),), inner)
+        for name, gpus in (("a", 4), ("b", 8), ("c", 1))
+    )
+    gang = Gang("ns/gang", Group("root", members, outer, needed=needed))
+    answer = find(tree, capacity, gang, {})
+    assert isinstance(answer, NoFit)
+    check(answer, gang)
+    assert (answer.available, answer.needed) == (0, 2)
+
+
 @pytest.mark.parametrize("constraint", [Constraint(), IN_RACK], ids=["anywhere", "in_a_rack"])
 @pytest.mark.parametrize("names", ["".join(order) for order in permutations("abc")])
 def test_of_several_kinds_that_do_not_fit_the_one_is_told_of_which_the_least_share_does(
