@@ -86,7 +86,7 @@ def started(case: Case, wanted: int, mode: Mode) -> Iterator[tuple[ControlPlane,
     with tempfile.TemporaryDirectory(prefix="corral-bench-") as folder, ExitStack() as stack:
         plane = stack.enter_context(ControlPlane(Path(folder)))
         create(plane, NODES, (body_of(one) for one in nodes(wanted)))
-        extender = corral(plane, stack, mode, case.settings) if case.has_corral else ""
+        extender = corral(plane, stack, mode, case.settings).url if case.has_corral else ""
         _start_scheduler(plane, case, extender)
         stack.callback(plane.stop_scheduler)
         binds = Binds(plane)

@@ -1,6 +1,7 @@
 """Gangs through a real kube-scheduler with Corral, beside the stock one that ignores gangs.
 
     python -m benchmarks.scheduler [--json] [--workloads W1,W2 …] [--runs 1] [--set NAME=VALUE]
+                                   [--profile]
 
 Every case has a fresh etcd, kube-apiserver and kube-scheduler (tests/controlplane builds them).
 Nodes have 64 cpu, 512Gi, 110 pods and 8 GPUs; 16 nodes to a rack, 16 racks to a block.
@@ -22,7 +23,8 @@ same cores. Members are pods of a Kueue pod group.
 W5 to W7 are one gang that takes longer to pass kube-scheduler than a /bind is held. What Corral's
 work for one of its pods costs is set beside as many pods in gangs of 64. J2 is W2 as users have it:
 250 Jobs, of which Kubernetes' own Job controller makes the pods, with more requests a second than
-it may make as it comes.
+it may make as it comes. With `--profile` py-spy says which part of Corral takes how much of its CPU:
+the innermost frame decides that is of a part, so that a part has the libraries that it calls.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -45,6 +47,7 @@ import yaml
 from app.dialects.kueue.pod_groups import FAST
 from benchmarks.costs import CORRAL, PROCESSES, Costs, corral_counts
 from benchmarks.load import NODES, PODS, Binds, create
+from benchmarks.sampled import PARTS, sampled
 from benchmarks.table import Row, show
 from tests.certificates import pair
 from tests.cluster import BLOCK, GPU, RACK, Object, job, node, pod
@@ -174,7 +177,9 @@ GATELESS_TARGET = ">= 0.4x"
 # -- one case --------------------------------------------------------------------------------------
 
 
-def run(workload: Workload, mode: Mode, settings: Settings | None = None) -> Figures:
+def run(
+    workload: Workload, mode: Mode, settings: Settings | None = None, *, is_profiled: bool = False
+) -> Figures:
     """One workload on a fresh control plane. `settings`: Corral's own, beside the levels."""
     if mode == "in gangs of 64":
         workload = dataclasses.replace(workload, gangs=workload.pods // SMALL, pods_per_gang=SMALL)
@@ -182,7 +187,8 @@ def run(workload: Workload, mode: Mode, settings: Settings | None = None) -> Fig
         plane = stack.enter_context(ControlPlane(Path(folder)))
         create(plane, NODES, (body_of(one) for one in nodes(workload.nodes)))
         has_corral = not mode.startswith("stock")
-        extender = corral(plane, stack, mode, settings or {}) if has_corral else ""
+        served = corral(plane, stack, mode, settings or {}) if has_corral else NOT_SERVED
+        extender = served.url
         client = {"kubeconfig": str(plane.kubeconfig("corral-scheduler")), **CLIENT}
         percentage = 100 if mode == "stock at 100 %" else 0
         stock = [{"schedulerName": "corral", "percentageOfNodesToScore": percentage}]
@@ -199,17 +205,20 @@ def run(workload: Workload, mode: Mode, settings: Settings | None = None) -> Fig
         settle(plane, binds)
         costs, counts = Costs.now(plane), corral_counts(extender)
         is_gated = mode in ("gated", "in gangs of 64")
-        if workload.as_jobs:
-            stack.enter_context(plane.controller("job-controller", *JOB_CONTROLLER))
-            began, created = create(plane, JOBS, workload.job_bodies())
-        else:
-            bodies = workload.pod_bodies(is_gated=is_gated, is_fast=mode == "born")
-            began, created = create(plane, PODS, bodies)
-        binds.wait(workload.pods, workload.seconds)
+        is_sampled = is_profiled and has_corral
+        with sampled(served.pid) if is_sampled else nullcontext(Counter[str]()) as samples:
+            if workload.as_jobs:
+                stack.enter_context(plane.controller("job-controller", *JOB_CONTROLLER))
+                began, created = create(plane, JOBS, workload.job_bodies())
+            else:
+                bodies = workload.pod_bodies(is_gated=is_gated, is_fast=mode == "born")
+                began, created = create(plane, PODS, bodies)
+            binds.wait(workload.pods, workload.seconds)
         counts = corral_counts(extender) - counts
         return {
             **_times(workload, binds, began, created),
             **_spent(workload, costs, Costs.now(plane), counts),
+            **_shares(samples),
         }
 
 
@@ -232,8 +241,19 @@ def nodes(wanted: int) -> Iterator[Object]:
         yield node(f"b{block}-r{rack}-n{number}", labels=labels, gpus=8)
 
 
-def corral(plane: ControlPlane, stack: ExitStack, mode: Mode, settings: Settings) -> str:
-    """Starts `corral serve` as its own process; returns where kube-scheduler reaches it."""
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A `corral serve` that runs: where kube-scheduler reaches it, and its process."""
+
+    url: str
+    pid: int
+
+
+NOT_SERVED = Served("", 0)
+
+
+def corral(plane: ControlPlane, stack: ExitStack, mode: Mode, settings: Settings) -> Served:
+    """Starts `corral serve` as its own process."""
     port, admission = free_ports(2)
     file = plane.folder / "corral.yaml"
     if mode in WEBHOOK:
@@ -262,7 +282,7 @@ def corral(plane: ControlPlane, stack: ExitStack, mode: Mode, settings: Settings
         _install_webhook(plane, f"https://127.0.0.1:{admission}")
     elif mode == "policies":
         stack.enter_context(applied(plane))
-    return url
+    return Served(url, process.pid)
 
 
 def _install_webhook(plane: ControlPlane, url: str) -> None:
@@ -337,6 +357,16 @@ def _spent(workload: Workload, before: Costs, after: Costs, counts: Counter[str]
     return figures
 
 
+def _shares(samples: Counter[str]) -> Figures:
+    """What part of Corral takes how much of its CPU."""
+    every = samples.total()
+    return {
+        (f"CPU of corral, {part}", "%"): 100 * samples[part] / every
+        for part in dict.fromkeys(PARTS.values())
+        if every
+    }
+
+
 _OF_PODS = ("POST pods", "PATCH pods", "POST pods/binding")
 
 
@@ -369,14 +399,16 @@ def _row(case: str, key: Key, value: float, baseline: float | None, target: str 
     )
 
 
-def measure(name: str, runs: int, settings: Settings) -> Iterator[Row]:
+def measure(
+    name: str, runs: int, settings: Settings, *, is_profiled: bool = False
+) -> Iterator[Row]:
     """All rows of one workload; its cases take turns."""
     workload = WORKLOADS[name]
     modes = MODES.get(name, USUAL)
     found: dict[Mode, list[Figures]] = {mode: [] for mode in modes}
     for _ in range(runs):
         for mode in modes:
-            found[mode].append(run(workload, mode, settings))
+            found[mode].append(run(workload, mode, settings, is_profiled=is_profiled))
     for key, value in () if workload.as_jobs else creation_limit(workload).items():
         yield _row(name, key, value, None)
     small = [{key: run[key] for key in OF_GANGS} for run in found.get("in gangs of 64", ())]
@@ -405,13 +437,18 @@ def main() -> None:
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of Corral"
     )
+    parser.add_argument("--profile", action="store_true", help="sample Corral's stack as it works")
     arguments = parser.parse_args()
     names = arguments.workloads.split(",")
     if unknown := sorted(set(names) - WORKLOADS.keys()):
         parser.error(f"no workload {unknown[0]!r}; there are {', '.join(WORKLOADS)}")
     given = (setting.partition("=") for setting in arguments.set)
     settings = {setting: yaml.safe_load(value) for setting, _, value in given}
-    rows = [row for name in names for row in measure(name, arguments.runs, settings)]
+    rows = [
+        row
+        for name in names
+        for row in measure(name, arguments.runs, settings, is_profiled=arguments.profile)
+    ]
     show(rows, as_json=arguments.json)
 
 
