@@ -94,6 +94,17 @@ class Join:
         return join_name(self.key)
 
 
+@dataclass(frozen=True, slots=True)
+class TreePart:
+    """Leaves of a gang that are placed in one tree, where others of it are placed in another."""
+
+    leaves: frozenset[str]
+    topology: str | None
+    """None: its leaves name no level, and may be anywhere."""
+    join: Join | None = None
+    """Of several topologies, where `topology` is one that is made of them."""
+
+
 def join_name(key: JoinKey) -> str:
     """What the topology of a join is called."""
     ends = (f"{name} to {ends_at}" if ends_at else name for name, ends_at in key)

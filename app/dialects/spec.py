@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from app.dialects.declared import Join
+from app.dialects.declared import Join, TreePart
 from app.kube.core.objects import PodRecord
 from topology.model.request import Constraint, DomainOrder, Slice, Strategy
 from topology.model.resources import PODS_ROW, ResourceAxis
@@ -309,6 +309,12 @@ class GangSpec:
     """The Topology it is placed on; None: the first that has its levels."""
     join: Join | None = None
     """Of several topologies, where `topology` is one that is made of them."""
+    parts: tuple[TreePart, ...] = ()
+    """The leaves on each topology, where it is placed on several; `topology` is None then.
+
+    A group around leaves of several has no constraint, or one on a topology that is the outermost
+    of them all, and then all its leaves have that. All parts start together.
+    """
     drops_wider_preferred: bool = False
     """A preferred level of `topology` that is wider than the required one says nothing.
 
@@ -341,6 +347,25 @@ class GangSpec:
     def pods(self) -> int:
         """How many pods the gang has."""
         return sum(leaf.pods for leaf in self.leaves())
+
+    @property
+    def topologies(self) -> frozenset[str]:
+        """Those that it names."""
+        named = (self.topology, *(part.topology for part in self.parts))
+        return frozenset(each for each in named if each is not None)
+
+    def is_across(self, group: GroupSpec) -> bool:
+        """Whether leaves of several parts are inside a group."""
+        if not self.parts:
+            return False
+        leaves = {path[-1].name for path in _paths(group)}
+        return sum(not leaves.isdisjoint(part.leaves) for part in self.parts) > 1
+
+    def topology_of(self, leaf: str) -> str | None:
+        """The one that a leaf's constraints are on."""
+        if not self.parts:
+            return self.topology
+        return next((part.topology for part in self.parts if leaf in part.leaves), None)
 
     @property
     def depth(self) -> int:
@@ -398,9 +423,11 @@ class GangSpec:
         Which that is depends on the topology, and on the group of pods that share it.
         """
         required, now = before.required_levels(), self.required_levels()
-        if self.topology != before.topology and any(now.values()):
-            return True
-        return any(now[leaf] - required[leaf] for leaf in now.keys() & required.keys())
+        return any(
+            now[leaf] - required[leaf]
+            or (now[leaf] and self.topology_of(leaf) != before.topology_of(leaf))
+            for leaf in now.keys() & required.keys()
+        )
 
     def required_levels(self) -> dict[str, frozenset[tuple[str, str]]]:
         """By leaf: (group or leaf, level) of each domain that its pods have to be in."""

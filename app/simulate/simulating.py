@@ -249,7 +249,7 @@ class _Run:
         """As `explain` asks, with those who run: the engine of its own knows no other gang."""
         names_in = "" if self.sees_all else gang.key.namespace
         asked = asking(self.engine, gang, self.now, names_in)
-        if not asked.searches:
+        if not asked.searches or self.engine.planner.serving.is_in_parts(gang):
             return asked
         standing = replace(
             self.copy.standing, axis=self.engine.books.axis, held=dict(self.engine.books.held)
@@ -294,7 +294,10 @@ class _Run:
 
     def _topology(self, gang: Gang) -> TopologyBooks | None:
         """The topology that its places are told in: one that has its levels, and its nodes."""
-        books, levels, named = self.engine.books, gang.levels, gang.membership.topology
+        spec, books, levels = gang.membership.spec, self.engine.books, gang.levels
+        if spec is not None and spec.parts:
+            return None  # each of its pods has a domain on one of several
+        named = None if spec is None else spec.topology
         nodes = set(gang.plan.nodes.values())
         for each in books.topologies.values():
             if each.name == ALL_NODES or (named is not None and each.name != named):

@@ -952,7 +952,7 @@ PLANTED = (
         "test_a_member_behind_the_gate_is_not_ungated_before_all_are_there",
     ),
     Planted(
-        "app.state.plan.elsewhere.long_search.Answered.place",
+        "app.state.plan.elsewhere.long_search.Answered._placed",
         Change(
             "condition",
             "fits_still(request.capacity, request.gang, *known)",
@@ -992,15 +992,40 @@ PLANTED = (
         "test_an_answer_waits_for_the_roll_call_that_a_binding_calls_for",
     ),
     Planted(
-        "app.state.plan.elsewhere.long_search.Answered.place",
+        "app.state.plan.elsewhere.long_search.Answered._placed",
         Change(
             "condition",
-            "any(_path(tree, node) != path for node, path in self.paths.items())",
+            "any(_path(tree, node) != path for node, path in its)",
             becomes="False",
         ),
         "an answer from a thread is used though a node has moved to another rack",
         test="tests/app/state/plan/elsewhere/test_search_on.py::"
         "test_a_place_on_a_node_that_changes_meanwhile_is_not_used",
+    ),
+    Planted(
+        "app.state.plan.question.parts.beside",
+        Change("condition", "here", becomes="False"),
+        "pods of one part of a gang take the room that those of another have been given",
+        test="tests/app/state/domains/test_in_parts.py::"
+        "test_pods_of_different_parts_share_a_node_as_far_as_it_has_room",
+    ),
+    Planted(
+        "app.state.plan.question.parts._in_domains",
+        Change("condition", "part in each.pod_sets", becomes="False"),
+        "parts of a gang are in several domains of the level that is required around them",
+        test="tests/app/state/domains/test_in_parts.py::"
+        "test_parts_that_fit_in_no_common_domain_wait",
+    ),
+    Planted(
+        "topology.nested.walk.Walk.run",
+        Change(
+            "condition",
+            "self.round is not WHOLE and not options.floor_only",
+            becomes="self.round is not WHOLE",
+        ),
+        "what one part of a gang may do without takes the room that another part needs",
+        test="tests/app/state/domains/test_in_parts.py::"
+        "test_what_one_part_does_not_need_takes_no_room_from_what_another_needs",
     ),
     Planted(
         "app.state.plan.elsewhere.search_on.SearchesOn.ask",

@@ -81,6 +81,8 @@ class Options:
 
     Else all pods are tried at once before some are left out.
     """
+    floor_only: bool = False
+    """Pods that are not needed get no place."""
     tries: int = 1000
     """How many places may be tried in vain for a gang of several pod sets.
 

@@ -78,7 +78,7 @@ def find(
     Raises: as `search.find`.
     """
     first: NoFit | None = None
-    if options.order.is_kueues and not is_nested(gang):
+    if options.order.is_kueues and not options.floor_only and not is_nested(gang):
         answer = search.find(tree, capacity, gang, masks, options.without_allowance)
         if isinstance(answer, Placement) or answer.is_proven or options.tries == 0:
             return answer
@@ -160,10 +160,10 @@ class Walk:
 
     def run(self) -> bool:
         """Places the root; whether all that is needed has a place."""
-        rounds = [FIRST, BY_DEMAND, EVERY_WAY]
-        if self.root.is_elastic and not self.view.options.floor_first:
+        options, rounds = self.view.options, [FIRST, BY_DEMAND, EVERY_WAY]
+        if self.root.is_elastic and not (options.floor_first or options.floor_only):
             rounds.insert(0, WHOLE)
-        left = self.view.options.tries
+        left = options.tries
         end = self.view.options.visits.total + self._visits()
         needed = wanted(self.root) if self.root.is_optional else self.root
         for index, self.round in enumerate(rounds):
@@ -177,7 +177,7 @@ class Walk:
             ways = self._ways(root, whole(self.view.tree))
             if next(ways, False):
                 self.kept.append(ways)
-                if self.round is not WHOLE:
+                if self.round is not WHOLE and not options.floor_only:
                     self._begin_anew()
                     surplus = Surplus(self.state, self._ways_of, self.kept)
                     surplus.fill_up(root, whole(self.view.tree))

@@ -178,8 +178,8 @@ class Gathering:
         if spec is not None:
             pods = self._likened(pods, spec)
             # Without its objects a tier would be no constraint at all.
-            is_lost = bool(unread) and spec.topology not in (None, *self.books.topologies)
-            why = f"its topology {spec.topology} is not known" if is_lost else ""
+            lost = sorted(spec.topologies - self.books.topologies.keys()) if unread else []
+            why = f"its topology {lost[0]} is not known" if lost else ""
             return RunningGang(key, self.topologies.resolved(spec), tuple(pods), why, unread)
         lacking = self._objects.lacking(key)
         if lacking is not None:

@@ -6,7 +6,7 @@ Where several topologies have a gang's levels, one in which all of it holds is e
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from app.cli.audit.gathering import RunningGang, Seen
@@ -19,6 +19,8 @@ from app.state.cache.topology_books import TopologyBooks
 from topology.model.request import Constraint, Slice
 
 WORDS = "words"
+PlacesOf = Callable[[str], Places | str]
+"""By leaf."""
 
 
 @dataclass(slots=True)
@@ -43,7 +45,9 @@ class Judge:
                 at = (gang.key.namespace, gang.key.source, gang.spec.family.name)
                 self._families.setdefault(at, []).append(gang)
         units = units_of(gang)
-        tried = [list(_placed(gang, units, each)) for each in self._candidates(gang, units)]
+        tried = [
+            list(_placed(gang, units, places_of)) for places_of in self._candidates(gang, units)
+        ]
         yield from min(tried, key=_badness)
 
     def of_families(self) -> Iterator[Verdict]:
@@ -62,8 +66,18 @@ class Judge:
                 if found is not None and not _is_leader(gang):
                     yield found
 
-    def _candidates(self, gang: RunningGang, units: Sequence[Unit]) -> Sequence[Places | str]:
-        """The topologies that may serve a gang; a sentence where the one it names is not there."""
+    def _candidates(self, gang: RunningGang, units: Sequence[Unit]) -> Sequence[PlacesOf]:
+        """The topologies that may serve a gang, by leaf.
+
+        A sentence where the one it names is not there.
+        """
+        spec = gang.spec
+        if spec is not None and spec.parts:
+            return (lambda leaf: self._over_levels(set(), spec.topology_of(leaf))[0],)
+        return [_everywhere(each) for each in self._for_all(gang, units)]
+
+    def _for_all(self, gang: RunningGang, units: Sequence[Unit]) -> Sequence[Places | str]:
+        """The same of a gang that is on one topology."""
         levels = {level for unit in units for level in levels_of(unit.constraint)}
         levels |= {each.level for unit in units for layers in unit.slices for each in layers}
         if gang.spec is None:
@@ -94,10 +108,17 @@ class Judge:
         return self._places[name]
 
 
-def _placed(gang: RunningGang, units: Sequence[Unit], places: Places | str) -> Iterator[Verdict]:
+def _everywhere(places: Places | str) -> PlacesOf:
+    return lambda _: places
+
+
+def _placed(gang: RunningGang, units: Sequence[Unit], places_of: PlacesOf) -> Iterator[Verdict]:
     """Of each group from the root on, then of each pod set."""
-    found = [answered(Question(gang.key, *each), places) for each in groups_of(gang)]
+    found = [
+        answered(Question(gang.key, *each), places_of(each[-1][0].leaf)) for each in groups_of(gang)
+    ]
     for unit in units:
+        places = places_of(unit.workers[0].leaf if unit.workers else "")
         own = Question(gang.key, unit.name, unit.constraint, unit.workers)
         found.append(answered(own, places))
         if unit.leader is not None and unit.constraint.required:

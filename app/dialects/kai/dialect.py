@@ -49,8 +49,9 @@ class KaiDialect(Dialect):
         return topology.specs_of(record)
 
     def joins(self, record: ObjectRecord) -> Iterable[Join]:
-        if isinstance(record, PodGroupRecord) and record.join is not None:
-            yield record.join
+        if isinstance(record, PodGroupRecord):
+            joins = (record.join, *(part.join for part in record.parts))
+            yield from (each for each in joins if each is not None)
 
     # -- gangs ---------------------------------------------------------------------------------
 

@@ -54,6 +54,7 @@ def spec_of(
         f"PodGroup {key}",
         topology=_topology(group),
         join=group.join,
+        parts=group.parts,
         policy=POLICY,
         lifecycle=Lifecycle(
             counts_succeeded=True,
@@ -64,6 +65,8 @@ def spec_of(
 
 
 def _topology(group: PodGroupRecord) -> str | None:
+    if group.parts:
+        return None
     if group.join is not None:
         return group.join.name
     return topology_name(group.topology) if group.topology else None

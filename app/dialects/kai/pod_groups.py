@@ -17,12 +17,13 @@ from typing import Any
 
 import msgspec
 
-from app.dialects.declared import Join
+from app.dialects.declared import Join, TreePart
 from app.dialects.dialect import CheckedObject, Known, ObjectRules, none_known
 from app.dialects.flaw import Flaw
 from app.dialects.gang_objects import read_status
-from app.dialects.kai import constraints, joins, sub_groups
+from app.dialects.kai import constraints, sub_groups
 from app.dialects.kai.constraints import TopologyConstraint
+from app.dialects.kai.joins import Trees
 from app.dialects.kai.sub_groups import SubGroup, WireSubGroup
 from app.dialects.rules import of_spec, too_long, too_many
 from app.dialects.spec import ANYWHERE
@@ -50,9 +51,11 @@ class PodGroupRecord(ObjectRecord, frozen=True, gc=False):
     least: int | None = None
     """Pods, or members where there are sub-groups, that it takes to start; None: all members."""
     topology: str = ""
-    """The name of the Topology that its constraints name; of several the outermost."""
+    """The name of the Topology that its constraints name; of several the outermost, or first."""
     join: Join | None = None
     """How several are inside one another."""
+    parts: tuple[TreePart, ...] = ()
+    """The leaves on each, where they are not in one tree."""
     constraint: Constraint = ANYWHERE
     sub_groups: tuple[SubGroup, ...] = ()
     flaw: str = ""
@@ -110,11 +113,13 @@ def decode_pod_group(raw: Json) -> PodGroupRecord:
     least = spec.min_sub_group
     if not parts.sub_groups:
         least = 1 if spec.min_member is None else spec.min_member
+    trees = Trees.of(spec.topology_constraint, parts.sub_groups)
     return msgspec.structs.replace(
         record,
         least=least,
-        topology=joins.outermost(spec.topology_constraint, parts.sub_groups),
-        join=joins.join_of(spec.topology_constraint, parts.sub_groups),
+        topology=trees.outermost,
+        join=trees.join,
+        parts=trees.parts,
         constraint=constraints.constraint_of(spec.topology_constraint),
         sub_groups=sub_groups.sub_groups_of(parts.sub_groups),
     )
@@ -179,7 +184,7 @@ def _spec_flaws(spec: _Spec, parts: _Parts) -> Iterator[Flaw]:
     yield from constraints.flaws_of(spec.topology_constraint, "topologyConstraint")
     yield from sub_groups.flaws_of(parts.sub_groups)
     yield from sub_groups.leaf_flaws(parts.sub_groups, spec.min_sub_group)
-    yield from joins.flaws_of(spec.topology_constraint, parts.sub_groups)
+    yield from Trees.of(spec.topology_constraint, parts.sub_groups).flaws(spec.min_sub_group)
 
 
 RESOURCE = Resource(KIND, PATH, PodGroupRecord, decode_pod_group, is_optional=True)

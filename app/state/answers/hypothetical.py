@@ -206,17 +206,19 @@ class Hypothetical:
             member = gang.members[pod.uid]
             if (member.pod.namespace, member.pod.name) != (pod.namespace, pod.name):
                 return Rejected(messages.another_pod(pod.namespace, pod.name))
-            claim = Claim(gang.key, said=member.said, flaw=member.flaw)
+            claim = Claim(gang.key, member.leaf, said=member.said, flaw=member.flaw)
         else:
             claim = self.claim_reader.claim(pod)
             gang = None if claim is None else self.gangs.by_key.get(claim.gang)
         if claim is not None and claim.flaw:
             return Rejected(messages.mistaken(claim.gang, claim.flaw))
         levels = _levels(gang, claim)
-        name = None if gang is None else gang.membership.topology
+        name = None
+        if gang is not None and claim is not None:
+            name = gang.membership.topology_of(claim.leaf)
         topologies = with_levels(self.books, levels, name)
         if not topologies:
-            return Rejected(str(self.planner.unknown(levels, name)))
+            return Rejected(str(self.planner.serving.unknown(levels, name)))
         return Question(
             pod.shape,
             pod.request,
@@ -321,9 +323,11 @@ class Hypothetical:
 def _levels(gang: Gang | None, claim: Claim | None) -> set[str]:
     """Every level of whose domains the pod has to be in one, or would like to be."""
     spec = None if gang is None else gang.membership.spec
-    constraints = [] if spec is None else list(spec.constraints())
     if claim is None:
         return set()
+    constraints = [] if spec is None else list(spec.constraints())
+    if spec is not None and spec.parts:
+        constraints = [each.constraint for each in spec.path_to(claim.leaf)]
     constraints += [claim.said.constraint, claim.said.together]
     levels = {level for each in constraints for level in levels_of(each)}
     leaves = () if spec is None else spec.leaves()

@@ -178,7 +178,7 @@ class NewNodes:
 
     def _tell_end(self, gang: Gang, came: frozenset[str]) -> None:
         """Tell what came: where a node group lacks a label, it is no matter of how many."""
-        viewed, lack = self.planner.view(gang), gang.need.lack
+        viewed, lack = self.planner.serving.view(gang), gang.need.lack
         level = "" if lack is None else lack.level
         unplaced = 0
         if level and viewed is not None:
@@ -193,7 +193,7 @@ class NewNodes:
 
     def _mark(self, gang: Gang, taken: set[str], now: float) -> Earmark | None:
         """The new nodes to keep for a gang; None: there are none."""
-        viewed = self.planner.view(gang)
+        viewed = self.planner.serving.view(gang)
         if viewed is None:
             return None
         pod_sets, topology = viewed
@@ -247,7 +247,7 @@ class NewNodes:
             return NOTHING
         pod_sets = tuple(pod_sets)
         levels = {level for each in pod_sets for level in each.required}
-        *_, pinned = pins(pod_sets, topology)  # around members that run
+        *_, pinned = pins(pod_sets, topology, self.books.nodes)  # around members that run
         fits = [
             self._fit(each, pin, topology, slots)
             for each, pin in zip(pod_sets, pinned, strict=True)

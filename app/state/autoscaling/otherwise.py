@@ -12,7 +12,6 @@ import numpy as np
 from app.state.gang.gang import Gang
 from app.state.plan.planner import Planner
 from app.state.plan.question.request import SearchRequest
-from topology.errors import InvalidRequest
 from topology.model.changed_capacity import as_if
 from topology.relax.anywhere import anywhere
 
@@ -24,15 +23,12 @@ def fits_unreserved(planner: Planner, gang: Gang) -> bool:
     """
     if not planner.is_kept_off(gang):
         return False
-    return any(_fits(planner, request) for request in planner.requests(gang, is_free=True))
+    return any(planner.finds(gang, lambda request: request))
 
 
 def fits_empty(planner: Planner, gang: Gang) -> bool:
     """Whether it fits on the nodes that there are once no pod runs on them, as far as is known."""
-    return any(
-        _fits(planner, _emptied(request), if_unknown=True)
-        for request in planner.requests(gang, is_free=True)
-    )
+    return any(found is not False for found in planner.finds(gang, _emptied))
 
 
 def fits_anywhere(planner: Planner, gang: Gang) -> bool:
@@ -40,10 +36,11 @@ def fits_anywhere(planner: Planner, gang: Gang) -> bool:
 
     Autoscalers see no more than that: they make no node for it.
     """
-    return any(
-        _fits(planner, replace(request, gang=anywhere(request.gang), roomy=None, kept={}))
-        for request in planner.requests(gang, is_free=True)
-    )
+    return any(planner.finds(gang, _anywhere))
+
+
+def _anywhere(request: SearchRequest) -> SearchRequest:
+    return replace(request, gang=anywhere(request.gang), roomy=None, kept={})
 
 
 def _emptied(request: SearchRequest) -> SearchRequest:
@@ -52,12 +49,3 @@ def _emptied(request: SearchRequest) -> SearchRequest:
     return replace(
         request, capacity=books, roomy=None, options=replace(request.options, arriving=())
     )
-
-
-def _fits(planner: Planner, request: SearchRequest, *, if_unknown: bool = False) -> bool:
-    """Whether there is a place; `if_unknown`: where that would take the loop too long."""
-    try:
-        found = planner.finds(request)
-    except InvalidRequest:
-        return False
-    return if_unknown if found is None else found

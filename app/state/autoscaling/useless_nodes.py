@@ -33,9 +33,10 @@ def useless_nodes(
 ) -> Mapping[Shaped, KeptOff]:
     """What each kind of a gang's unplanned pods is kept off. `level`: all pods need one domain.
 
-    Where nodes `were_ordered` before, for all of it, those that have come are of use.
+    Where nodes `were_ordered` before, for all of it, those that have come are of use. Nothing is
+    known to be useless to a gang on several topologies: one part may have room where another lacks.
     """
-    if not level:
+    if not level or planner.serving.is_in_parts(gang):
         return {}
     kinds = dict.fromkeys((each.pod.request, each.shape) for each in gang.unplanned())
     pods = {shaped: planner.pods_by_node(gang, shaped) for shaped in kinds}
@@ -55,7 +56,8 @@ def _best(
     planner: Planner, gang: Gang, level: str, pods: Mapping[Shaped, Mapping[str, int]]
 ) -> frozenset[str]:
     """The nodes of the domain that takes most pods of the first kind, of equal ones the first."""
-    for topology in with_levels(planner.books, {level}, gang.membership.topology):
+    name = next((gang.membership.topology_of(each.leaf) for each in gang.unplanned()), None)
+    for topology in with_levels(planner.books, {level}, name):
         slot_of = topology.tree.slot_of
         domain_of = topology.tree.domain_of[topology.levels.index(level)]
         for by_node in pods.values():

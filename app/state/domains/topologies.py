@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from app.dialects.declared import DomainSpec, DomainView, TopologySpec
 from app.dialects.registry import Dialects
-from app.dialects.spec import GangSpec, GroupSpec
+from app.dialects.spec import GangSpec, GroupSpec, LeafSpec
 from app.kube.core.objects import NodeRecord, ObjectRecord, Record
 from app.state.cache.books import Books
 from app.state.domains.explicit import ExplicitTopology
@@ -212,6 +212,8 @@ class Topologies:
 
     def resolved(self, spec: GangSpec) -> GangSpec:
         """What a gang is, with the levels that the tiers and aliases it names are now."""
+        if spec.parts:
+            return self._resolved_parts(spec)
         name = spec.topology
         if name is None:
             return spec
@@ -227,6 +229,16 @@ class Topologies:
             return spec
         explicit = self._explicit.get(name)
         return (Tiers() if explicit is None else explicit.tiers).resolved(spec)
+
+    def _resolved_parts(self, spec: GangSpec) -> GangSpec:
+        """The same of a gang on several topologies, each of which has its own names for levels."""
+        keys: dict[str, Mapping[str, str]] = {}
+        for part in spec.parts:
+            its: Mapping[str, str] = self._aliases.get(part.topology or "", {})
+            if part.join is not None:
+                spec, its = self._joined.resolved(spec, part.join)
+            keys.update(dict.fromkeys(part.leaves, its))
+        return replace(spec, root=_with_keys(spec.root, keys))
 
     def is_declared(self, name: str) -> bool:
         """Whether a topology is one that the operator has made, not a key that some gang names."""
@@ -357,6 +369,18 @@ def _without_aliases(aliases: Mapping[str, str], constraint: Constraint) -> Cons
         for name in (constraint.required, constraint.preferred)
     )
     return replace(constraint, required=required, preferred=preferred)
+
+
+def _with_keys(group: GroupSpec, keys: Mapping[str, Mapping[str, str]]) -> GroupSpec:
+    """The group with the keys of levels, its own and those inside it; `keys`: by leaf, by name."""
+    leaf: GroupSpec | LeafSpec = group
+    while isinstance(leaf, GroupSpec):
+        leaf = leaf.members[0]
+    own = _without_aliases(keys.get(leaf.name, {}), group.constraint)
+    inside = (
+        _with_keys(each, keys) if isinstance(each, GroupSpec) else each for each in group.members
+    )
+    return replace(group, constraint=own, members=tuple(inside))
 
 
 def _without_wider(levels: tuple[str, ...], constraint: Constraint) -> Constraint:

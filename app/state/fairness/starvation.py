@@ -229,7 +229,7 @@ class Starvation:
     def _sought(self, gang: Gang) -> Sought | None:
         """What a gang needs, and which nodes could take it; None: none are kept for such a one."""
         self.too_large.pop(gang.key, None)
-        viewed = self.planner.view(gang)
+        viewed = self.planner.serving.view(gang)
         if viewed is None:
             return None
         pod_sets = tuple(pod_set for pod_set in viewed[0] if any(pod_set.required))

@@ -70,13 +70,16 @@ class Invalidation:
         """
         for key in tuple(self.gangs.planned) if split else ():
             gang = self.gangs.by_key[key]
-            topology = gang.plan.topology
-            is_gone = topology not in self.books.topologies
-            if topology not in split or (is_gone and gang.membership.topology):
-                continue
-            if not gang.levels.isdisjoint(split[topology]):
-                why = f"the levels of topology {topology} are others"
-                self._lose_or_outdate(gang, why, now)
+            for topology in self._planned_by(gang):
+                if not gang.levels.isdisjoint(split.get(topology, ())):
+                    why = f"the levels of topology {topology} are others"
+                    self._lose_or_outdate(gang, why, now)
+                    break
+
+    def _planned_by(self, gang: Gang) -> Collection[str]:
+        """The topologies by which a gang is planned; of those that it names the ones there are."""
+        named = gang.membership.topologies
+        return named & self.books.topologies.keys() if named else (gang.plan.topology,)
 
     def _lose_or_outdate(self, gang: Gang, why: str, now: float) -> None:
         if gang.plan.nodes.keys() - gang.binding.posted:

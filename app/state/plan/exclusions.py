@@ -53,6 +53,20 @@ class Told:
     amounts: tuple[Amounts, ...]
     """What a pod of each pod set requests, also of resources that no node has."""
 
+    @classmethod
+    def of(
+        cls, builder: Builder, question: Question, topology: TopologyBooks, request: SearchRequest
+    ) -> Told:
+        """A question's search on a topology."""
+        return cls(
+            topology.name,
+            request,
+            names_of(question),
+            tuple(closed_to(builder, question, topology, each) for each in question.pod_sets),
+            unlabelled(builder, topology),
+            tuple(each.shaped[0] for each in question.pod_sets),
+        )
+
     def verdict(self, answer: NoFit) -> NoFit:
         """The search's answer with the reasons why nodes are closed, in the words of users."""
         closed = self.closed[int(answer.pod_set)]

@@ -17,7 +17,7 @@ Source: grove scheduler/api/core/v1alpha1/podgang.go, PlacementScore and Topolog
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -29,6 +29,13 @@ from topology.model.request import Constraint
 
 NodesByLeaf = Mapping[str, Sequence[str]]
 """The node of each pod, by leaf."""
+TopologyOf = Callable[[str], TopologyBooks]
+"""The topology of a leaf; it has its levels."""
+
+
+def everywhere(topology: TopologyBooks) -> TopologyOf:
+    """Of a gang that is on one topology."""
+    return lambda _: topology
 
 
 def pods_by_leaf(spec: GangSpec, members: Iterable[Member]) -> NodesByLeaf:
@@ -69,14 +76,11 @@ def places_of(
     yield [topology.tree.nodes[slot] for slot in np.flatnonzero(is_near)]
 
 
-def nearness(spec: GangSpec, nodes: NodesByLeaf, topology: TopologyBooks) -> float:
-    """Of pods on these nodes, 0 to 1; 1 for a gang without levels. The topology has its levels."""
-    parts = [(each, slots) for each, slots in _parts(spec, nodes, topology) if slots.size]
+def nearness(spec: GangSpec, nodes: NodesByLeaf, topology_of: TopologyOf) -> float:
+    """Of pods on these nodes, 0 to 1; 1 for a gang without levels."""
+    parts = [part for part in _parts(spec, nodes, topology_of) if part[1].size]
     preferring = [part for part in parts if part[0].preferred]
-    found = [
-        (_of_part(constraint, slots, topology), slots.size)
-        for constraint, slots in preferring or parts
-    ]
+    found = [(_of_part(*part), part[1].size) for part in preferring or parts]
     pods = sum(size for _, size in found)
     return sum(near * size for near, size in found) / pods if pods else 1.0
 
@@ -95,23 +99,24 @@ def _of_part(constraint: Constraint, slots: np.typing.NDArray[np.intp], on: Topo
 
 
 def _parts(
-    spec: GangSpec, nodes: NodesByLeaf, topology: TopologyBooks
-) -> Iterator[tuple[Constraint, np.typing.NDArray[np.intp]]]:
-    """The constraint of each part that has one, and the slots of its pods; -1: it has none."""
-    slot_of = topology.tree.slot_of
-    slots = {
-        leaf: np.array([slot_of.get(node, -1) for node in its], dtype=np.intp)
-        for leaf, its in nodes.items()
-    }
-    nothing = np.array([], dtype=np.intp)
+    spec: GangSpec, nodes: NodesByLeaf, topology_of: TopologyOf
+) -> Iterator[tuple[Constraint, np.typing.NDArray[np.intp], TopologyBooks]]:
+    """The constraint of each part that has one, the slots of its pods, -1: it has none, and where.
+
+    Of a part that is on several topologies, the pods are looked for on that of its first leaf.
+    """
     waiting: list[GroupSpec | LeafSpec] = [spec.root]
     while waiting:
         part = waiting.pop()
         if isinstance(part, GroupSpec):
             waiting.extend(part.members)
         if part.constraint and (part.constraint.required or part.constraint.preferred):
-            its = [slots[leaf] for leaf in _leaves(part) if leaf in slots]
-            yield part.constraint, np.concatenate([nothing, *its])
+            its = [leaf for leaf in _leaves(part) if leaf in nodes]
+            if its:
+                on = topology_of(its[0])
+                slot_of = on.tree.slot_of
+                found = [slot_of.get(node, -1) for leaf in its for node in nodes[leaf]]
+                yield part.constraint, np.array(found, dtype=np.intp), on
 
 
 def _leaves(part: GroupSpec | LeafSpec) -> Iterator[str]:

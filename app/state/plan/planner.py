@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, islice
 
 import numpy as np
@@ -28,16 +29,16 @@ from app.state.gang.members.member import Member
 from app.state.gang.parts import Searched
 from app.state.isolation import OnFault, reraise
 from app.state.plan.assignment import plan_of
-from app.state.plan.elsewhere.long_search import Answered
+from app.state.plan.elsewhere.long_search import Answered, part_of
 from app.state.plan.elsewhere.search_on import SearchesOn
-from app.state.plan.exclusions import Told, closed_to, explained, names_of, unlabelled
-from app.state.plan.nearness import nearness, places_of, planned_by_leaf, pods_by_leaf
+from app.state.plan.exclusions import Told, explained
+from app.state.plan.in_parts import InParts
+from app.state.plan.nearness import everywhere, nearness, places_of, planned_by_leaf
+from app.state.plan.question.parts import PartRequests, Unplaced
 from app.state.plan.question.pod_sets import (
     PodSetMembers,
     are_narrowed_apart,
     flaw_in_units,
-    levels_of,
-    pod_sets_of,
 )
 from app.state.plan.question.request import (
     Builder,
@@ -48,7 +49,7 @@ from app.state.plan.question.request import (
     inside,
     search,
 )
-from app.state.plan.single_nodes import with_levels
+from app.state.plan.serving import Served, Serving
 from app.state.plan.unfit import Signature, Unfit
 from app.state.plan.verdict import (
     CLAIMS_NOT_COUNTED,
@@ -58,7 +59,6 @@ from app.state.plan.verdict import (
     Plan,
     SearchFailed,
     StillSearching,
-    UnknownTopology,
 )
 from app.state.pods.nominations import Nominations, Together
 from app.state.turns.budget import POD, Budget
@@ -103,10 +103,12 @@ class Planner:
     """How long a gang is likely to run."""
     new_nodes: dict[GangKey, tuple[frozenset[str], Rank]] = field(default_factory=dict)
     """The same of nodes that were made while it asked for some (`autoscaling/new_nodes.py`)."""
+    serving: Serving = field(init=False)
     _options: Options = field(init=False)
     _unfit: Unfit = field(init=False)
 
     def __post_init__(self) -> None:
+        self.serving = Serving(self.books, self.node_table, self.families)
         self._options = Options(tries=MOST_TRIES, order=self.order, visits=self.node_table.visits)
         self._unfit = Unfit(self.books, self.node_table)
 
@@ -117,59 +119,6 @@ class Planner:
     def capacity_grew(self, nodes: Collection[str]) -> None:
         """Note that there may be places where none were: on these nodes; none: anywhere."""
         self._unfit.grew(nodes)
-
-    # -- which topology ------------------------------------------------------------------------
-
-    def view(self, gang: Gang) -> tuple[tuple[PodSetMembers, ...], TopologyBooks] | None:
-        """What is to be placed, and the topology that is tried first; None if there is none."""
-        pod_sets = self._pod_sets(gang)
-        topologies = self._topologies_for(gang, pod_sets)
-        return (pod_sets, topologies[0]) if pod_sets and topologies else None
-
-    def _pod_sets(
-        self, gang: Gang, members: tuple[Member, ...] | None = None
-    ) -> tuple[PodSetMembers, ...]:
-        """What is to be placed: these members; None: all that have no node."""
-        unplanned = gang.unplanned() if members is None else members
-        unplanned = tuple(
-            replace(member, allowed=self.node_table.bearing(member.narrowed_by))
-            if member.narrowed_by
-            else member
-            for member in unplanned
-        )
-        return pod_sets_of(gang, unplanned, self.families.shared(gang))
-
-    def _topologies_for(
-        self, gang: Gang, pod_sets: Iterable[PodSetMembers]
-    ) -> tuple[TopologyBooks, ...]:
-        """The topologies that may serve these pod sets, those tried first in front.
-
-        Where members are settled, only one that has their nodes serves the rest.
-        """
-        found = with_levels(self.books, self._levels(gang, pod_sets), gang.membership.topology)
-        settled = [node for _, node in gang.settled()] if len(found) > 1 else []
-        around = tuple(
-            topology
-            for topology in found
-            if settled and all(node in topology.tree.slot_of for node in settled)
-        )
-        return around or found
-
-    def _levels(self, gang: Gang, pod_sets: Iterable[PodSetMembers]) -> set[str]:
-        """Every level key that a constraint on these pod sets names."""
-        levels = {level for pod_set in pod_sets for level in pod_set.levels}
-        return levels.union(levels_of(self.families.shared(gang).constraint))
-
-    def nearness(self, gang: Gang) -> float | None:
-        """How near the pods of a gang that runs are to what it prefers (`nearness.py`)."""
-        spec = gang.membership.spec
-        if spec is None:
-            return None
-        self.refresh()
-        nodes = pods_by_leaf(spec, gang.membership.bound)
-        levels = {level for constraint in spec.constraints() for level in levels_of(constraint)}
-        found = with_levels(self.books, levels, spec.topology) if levels else ()
-        return max((nearness(spec, nodes, each) for each in found), default=None)
 
     # -- searches ------------------------------------------------------------------------------
 
@@ -198,6 +147,7 @@ class Planner:
                 return NoPlan(SearchFailed(type(error).__name__))
         if isinstance(found, NoPlan) and isinstance(found.why, NoFit):
             notes = (
+                found.note,
                 "" if self.books.nodes else NO_NODES,
                 CLAIMS_NOT_COUNTED if gang.has_claims else "",
             )
@@ -226,10 +176,11 @@ class Planner:
     ) -> Plan | NoPlan:
         if flaw := flaw_in_units(gang):
             return NoPlan(InvalidGang(flaw))
-        pod_sets = self._pod_sets(gang, members)
-        topologies = self._topologies_for(gang, pod_sets)
-        if not topologies:
-            return NoPlan(self.unknown(self._levels(gang, pod_sets), gang.membership.topology))
+        pod_sets = self.serving.pod_sets(gang, members)
+        served = self.serving.served(gang, pod_sets)
+        for its, topologies in served:
+            if not topologies:
+                return NoPlan(self.serving.why_none(gang, its))
         question = self._question(gang, pod_sets, offer)
         signature = question.signature
         if has_more_room:
@@ -241,6 +192,11 @@ class Planner:
             gang.last_search = Searched(signature, gang.version)
         if offer is None and (known := self._unfit.verdict(signature)):
             return known
+        if len(served) > 1:
+            in_parts = self._in_parts(self._builder(), question, served)
+            assert in_parts is not None  # each has a topology
+            return self._searched_in_parts(in_parts, question, signature, may_go_on=may_go_on)
+        ((_, topologies),) = served
         answered = self._answered(question, signature, topologies) if may_go_on else None
         if answered is not None:
             return answered
@@ -258,6 +214,39 @@ class Planner:
                 verdict = found
         assert verdict is not None  # there is at least one topology
         if offer is None:
+            self._note_unfit(question, signature, verdict)
+        return verdict
+
+    def _in_parts(self, builder: Builder, question: Question, served: Served) -> InParts | None:
+        """A question in parts; None: one is on a topology that is not there."""
+        if not all(topologies for _, topologies in served):
+            return None
+        parts = [(question.part(its), topologies[0]) for its, topologies in served]
+        return InParts(builder, parts)
+
+    def _searched_in_parts(
+        self, in_parts: InParts, question: Question, signature: Signature, *, may_go_on: bool
+    ) -> Plan | NoPlan:
+        """The answer for a gang that is placed on several topologies at once."""
+        try:
+            requests = in_parts.requests()
+            if may_go_on:
+                answered = self._answered_in_parts(in_parts, requests, question, signature)
+                if answered is not None:
+                    return answered
+            found = self._allowed_parts(requests).answer()
+        except InvalidRequest as error:
+            is_split = any(pod_set.is_split for pod_set in question.pod_sets)
+            return NoPlan(InvalidGang(str(error), is_permanent=not is_split))
+        if not isinstance(found, Unplaced):
+            return in_parts.plan(found)
+        if found.why.is_unfinished:
+            if may_go_on:
+                key, now = question.gang.key, self._unfit.now
+                self.searches_on.ask(key, signature, in_parts.searches, now, requests)
+            return NoPlan(StillSearching())
+        verdict = in_parts.no_plan(found)
+        if question.offer is None:
             self._note_unfit(question, signature, verdict)
         return verdict
 
@@ -285,6 +274,21 @@ class Planner:
         self, question: Question, signature: Signature, topologies: Sequence[TopologyBooks]
     ) -> Plan | NoPlan | None:
         """What such a search has found, where it is still so; None: it is to be searched for."""
+
+        def used(known: Answered, answer: PlaceAnswer) -> Plan | NoPlan | None:
+            its = (each for each in topologies if each.name == answer.topology)
+            found = (self._by_answer(known, answer, question, topology) for topology in its)
+            return next(found, None)
+
+        return self._taken(question, signature, used)
+
+    def _taken(
+        self,
+        question: Question,
+        signature: Signature,
+        use: Callable[[Answered, PlaceAnswer], Plan | NoPlan | None],
+    ) -> Plan | NoPlan | None:
+        """What is made of an answer; `use` gives None where it is over."""
         key = question.gang.key
         known = self.searches_on.taken(key, signature)
         if known is None:
@@ -292,14 +296,37 @@ class Planner:
             return NoPlan(StillSearching()) if is_sought else None
         if known.answer is None:
             return NoPlan(SearchFailed("see the log"))
-        for topology in topologies:
-            if topology.name == known.answer.topology:
-                found = self._by_answer(known, known.answer, question, topology)
-                if found is not None:
-                    self.searches_on.used(key)
-                    return found
+        found = use(known, known.answer)
+        if found is not None:
+            self.searches_on.used(key)
+            return found
         is_put_off = self.searches_on.is_in_vain(key)
         return NoPlan(StillSearching(is_put_off=True)) if is_put_off else None
+
+    def _answered_in_parts(
+        self, in_parts: InParts, requests: PartRequests, question: Question, signature: Signature
+    ) -> Plan | NoPlan | None:
+        """The same of a search on several topologies at once."""
+
+        def used(known: Answered, answer: PlaceAnswer) -> Plan | NoPlan | None:
+            if answer.why is None:
+                placed = known.place_parts(requests)
+                return None if placed is None else in_parts.plan(placed)
+            part, pod_set = part_of(answer.why.pod_set)
+            if part >= len(requests.requests):
+                return None
+            why, is_alone = replace(answer.why, pod_set=pod_set), bool(answer.topology)
+            verdict = in_parts.no_plan(Unplaced(part, why, requests.requests[part], is_alone))
+            self._note_answered(question, known, verdict)
+            return verdict
+
+        return self._taken(question, signature, used)
+
+    def _note_answered(self, question: Question, known: Answered, verdict: NoPlan) -> None:
+        """Remember a verdict that was found elsewhere, on books as they were."""
+        self._note_unfit(question, known.signature, verdict, known.asked_at)
+        if not self._unfit.still_holds(known.signature):
+            self.searches_on.again(question.gang.key, known.signature)
 
     def _by_answer(
         self, known: Answered, answer: PlaceAnswer, question: Question, topology: TopologyBooks
@@ -311,9 +338,7 @@ class Planner:
             return None
         if answer.why is not None:
             verdict = self._verdict(answer.why, question, topology, request)
-            self._note_unfit(question, known.signature, verdict, known.asked_at)
-            if not self._unfit.still_holds(known.signature):
-                self.searches_on.again(question.gang.key, known.signature)
+            self._note_answered(question, known, verdict)
             return verdict
         placement = known.place(request)
         if placement is None:
@@ -323,19 +348,37 @@ class Planner:
 
     def _allowed(self, request: SearchRequest) -> SearchRequest:
         """The same with the allowance of a search on the loop."""
-        most, options = self.most_visits, request.options
-        last_visit = options.visits.total + most + PER_NODE * len(request.tree.nodes)
-        allowance = Allowance(last_visit, CELLS_PER_VISIT * most)
-        return replace(request, options=replace(options, allowance=allowance))
+        return _with_allowance(request, self._allowance(len(request.tree.nodes)))
 
-    def finds(self, request: SearchRequest) -> bool | None:
-        """Whether there is a place; None: the loop has no time to find out.
+    def _allowed_parts(self, requests: PartRequests) -> PartRequests:
+        """The same with one allowance for the searches of all parts."""
+        nodes = sum(len(each.tree.nodes) for each in requests.requests)
+        return requests.mapped(partial(_with_allowance, allowance=self._allowance(nodes)))
 
-        Raises: topology.errors.InvalidRequest.
+    def _allowance(self, nodes: int) -> Allowance:
+        last_visit = self.node_table.visits.total + self.most_visits + PER_NODE * nodes
+        return Allowance(last_visit, CELLS_PER_VISIT * self.most_visits)
+
+    def finds(
+        self, gang: Gang, change: Callable[[SearchRequest], SearchRequest]
+    ) -> Iterator[bool | None]:
+        """Whether its searches would find places if they were changed so; None: that takes long.
+
+        One answer for each topology that may serve it, or one for all that it is placed on at once;
+        as if no node were kept for others or had refused its pods.
         """
-        answer = search(self._allowed(request))
-        is_unknown = isinstance(answer, NoFit) and answer.is_unfinished
-        return None if is_unknown else isinstance(answer, Placement)
+        in_parts = self._asked_in_parts(gang, is_free=True)
+        if in_parts is not None:
+            with suppress(InvalidRequest):
+                found = self._allowed_parts(in_parts.requests().mapped(change)).answer()
+                is_unknown = isinstance(found, Unplaced) and found.why.is_unfinished
+                yield None if is_unknown else not isinstance(found, Unplaced)
+            return
+        for request in self.requests(gang, is_free=True):
+            with suppress(InvalidRequest):
+                answer = search(self._allowed(change(request)))
+                is_unknown = isinstance(answer, NoFit) and answer.is_unfinished
+                yield None if is_unknown else isinstance(answer, Placement)
 
     def _on(self, topology: TopologyBooks, question: Question) -> Plan | NoPlan:
         """The answer on one topology."""
@@ -377,13 +420,14 @@ class Planner:
         before = self.last_places.of(None if spec is None else spec.successor_of)
         if spec is None or not before or gang.has_started:
             return None
+        on = everywhere(topology)
         for nodes in places_of(before, spec, topology):
             answer = search(inside(request, among(nodes, topology)))
             if isinstance(answer, Placement):
                 again = plan_of(gang, answer, question.pod_sets, topology)
                 is_as_large = len(again.nodes) >= len(plan.nodes)
                 near, nearest = (
-                    nearness(spec, planned_by_leaf(spec, gang.members, each.nodes), topology)
+                    nearness(spec, planned_by_leaf(spec, gang.members, each.nodes), on)
                     for each in (again, plan)
                 )
                 if is_as_large and near >= nearest:
@@ -410,18 +454,11 @@ class Planner:
             options = replace(options, weights=weights)
         return Builder(self.books, self.node_table, self.refusals, options, self.honours_preferred)
 
-    def unknown(self, levels: Iterable[str], name: str | None = None) -> UnknownTopology:
-        """Why there is none of `with_levels`."""
-        named = tuple(sorted(levels))
-        if name is None:
-            return UnknownTopology(named, self.books.known_levels())
-        there = self.books.topologies.get(name)
-        return UnknownTopology(named, () if there is None else there.levels, name)
-
     def requests(self, gang: Gang, *, is_free: bool = False) -> Iterator[SearchRequest]:
         """The searches for a gang that waits: one on each topology that may serve it.
 
-        `is_free`: as if no node were kept for others or had refused its pods.
+        None for one that is placed on several at once. `is_free`: as if no node were kept for
+        others or had refused its pods.
         """
         for _, _, request in self._asked(gang, is_free=is_free):
             yield request
@@ -430,22 +467,27 @@ class Planner:
         """Whether nodes are kept for gangs before this one, or have refused pods like its own."""
         namespace = gang.key.namespace
         return bool(self.kept_from(gang)) or any(
-            self.refusals.of(namespace, pod_set.shaped) for pod_set in self._pod_sets(gang)
+            self.refusals.of(namespace, pod_set.shaped) for pod_set in self.serving.pod_sets(gang)
         )
 
     def told(self, gang: Gang) -> Iterator[Told]:
-        """The same searches, with all that their answers are told in."""
+        """The same searches, with all that their answers are told in.
+
+        Of a gang on several topologies that of the first part that finds no place, beside the
+        others; if all do, that of the part that comes first.
+        """
+        in_parts = self._asked_in_parts(gang)
+        if in_parts is not None:
+            with suppress(InvalidRequest), self._counted(gang):
+                requests = in_parts.requests()
+                found = self._allowed_parts(requests).answer(most=2 * len(requests.requests))
+                if not isinstance(found, Unplaced):
+                    yield in_parts.told(0, requests.requests[0])
+                elif not found.why.is_unfinished:
+                    yield in_parts.told(found.part, found.as_if_there)
+            return
         for question, topology, request in self._asked(gang):
-            builder = self._builder()
-            closed = (closed_to(builder, question, topology, each) for each in question.pod_sets)
-            yield Told(
-                topology.name,
-                request,
-                names_of(question),
-                tuple(closed),
-                unlabelled(builder, topology),
-                tuple(each.shaped[0] for each in question.pod_sets),
-            )
+            yield Told.of(self._builder(), question, topology, request)
 
     def _asked(
         self, gang: Gang, *, is_free: bool = False
@@ -453,14 +495,28 @@ class Planner:
         if flaw_in_units(gang):
             return
         with self._counted(gang, pods=len(gang.unplanned())):
-            pod_sets, builder = self._pod_sets(gang), self._builder()
-            question = self._question(gang, pod_sets, None)
-            if is_free:
-                question = replace(question, closed=frozenset())
-                builder = replace(builder, refusals=Refusals())
-            topologies = self._topologies_for(gang, pod_sets)
-            for topology, request in _requests(builder, question, topologies):
+            builder, question = self._waiting(gang, is_free=is_free)
+            served = self.serving.served(gang, question.pod_sets)
+            if len(served) > 1:
+                return  # no search alone says whether there is a place
+            for topology, request in _requests(builder, question, served[0][1]):
                 yield question, topology, request
+
+    def _asked_in_parts(self, gang: Gang, *, is_free: bool = False) -> InParts | None:
+        """What is searched for a gang that waits and is placed on several topologies at once."""
+        if flaw_in_units(gang) or not self.serving.is_in_parts(gang):
+            return None
+        with self._counted(gang, pods=len(gang.unplanned())):
+            builder, question = self._waiting(gang, is_free=is_free)
+            return self._in_parts(builder, question, self.serving.served(gang, question.pod_sets))
+
+    def _waiting(self, gang: Gang, *, is_free: bool) -> tuple[Builder, Question]:
+        """What asks for the members of a gang that have no node; `is_free` as of `requests`."""
+        question, builder = self._question(gang, self.serving.pod_sets(gang), None), self._builder()
+        if is_free:
+            question = replace(question, closed=frozenset())
+            builder = replace(builder, refusals=Refusals())
+        return builder, question
 
     def pods_by_node(self, gang: Gang, shaped: Shaped) -> Mapping[str, int]:
         """How many pods like these each node takes now; nodes that take none are left out.
@@ -479,13 +535,13 @@ class Planner:
         """What a gang needs a place for: the same places serve those for which this is equal."""
         if flaw_in_units(gang):
             return (gang.key, gang.version)  # no place serves it
-        return Question.of(gang, self._pod_sets(gang), frozenset(), None).pods
+        return Question.of(gang, self.serving.pod_sets(gang), frozenset(), None).pods
 
     def seats(
         self, gang: Gang, places: Iterable[tuple[int, str, int]]
     ) -> Iterator[tuple[Member, str]]:
         """A node for each of a gang's unplanned pods: (pod set, node, pods) of an answer."""
-        pod_sets = enumerate(self._pod_sets(gang))
+        pod_sets = enumerate(self.serving.pod_sets(gang))
         unseated = {index: iter(each.unplanned) for index, each in pod_sets}
         for index, node, pods in places:
             for member in islice(unseated.get(index, ()), pods):
@@ -541,6 +597,10 @@ class Planner:
         """Nodes that are kept for any gang."""
         each = chain(self.earmarked.values(), self.new_nodes.values())
         return frozenset().union(*(nodes for nodes, _ in each))
+
+
+def _with_allowance(request: SearchRequest, allowance: Allowance) -> SearchRequest:
+    return replace(request, options=replace(request.options, allowance=allowance))
 
 
 def _requests(

@@ -31,9 +31,8 @@ class SingleNodes:
     def domain_at(self, gang: Gang, member: Member, node: str) -> tuple[str, DomainNodes] | None:
         """The domain of a node that a member gets without a search; None if it is in none."""
         level = member.constraint.required or member.constraint.preferred
-        for topology in with_levels(
-            self.books, {level} if level else set(), gang.membership.topology
-        ):
+        name = gang.membership.topology_of(member.leaf)
+        for topology in with_levels(self.books, {level} if level else set(), name):
             slot = topology.tree.slot_of.get(node)
             if slot is not None:
                 depth = topology.levels.index(level or NODE_LEVEL)
@@ -49,26 +48,28 @@ class SingleNodes:
     ) -> bool:
         """Whether required levels allow a member on a node, beside others and their nodes."""
         spec, level = gang.membership.spec, member.constraint.required
-        family = self.families.shared(gang)
+        family, name = self.families.shared(gang), gang.membership.topology_of(member.leaf)
         if family.constraint.required is not None and not self._shares_domain(
-            gang, family.constraint.required, node, family.nodes
+            name, family.constraint.required, node, family.nodes
         ):
             return False
         if level is not None:
             near = (on for other, on in running() if are_together(other, member))
-            if not self._shares_domain(gang, level, node, near):
+            if not self._shares_domain(name, level, node, near):
                 return False
         for group in () if spec is None else spec.path_to(member.leaf):
             if group.constraint.required is not None and spec is not None:
                 near = (on for other, on in running() if group in spec.path_to(other.leaf))
-                if not self._shares_domain(gang, group.constraint.required, node, near):
+                if not self._shares_domain(name, group.constraint.required, node, near):
                     return False
         return True
 
-    def _shares_domain(self, gang: Gang, level: str, node: str, others: Iterable[str]) -> bool:
+    def _shares_domain(
+        self, name: str | None, level: str, node: str, others: Iterable[str]
+    ) -> bool:
         """Whether a node is in a domain of a level with one of the others, if there is any."""
         is_alone = True
-        topologies = with_levels(self.books, {level}, gang.membership.topology)
+        topologies = with_levels(self.books, {level}, name)
         here = [
             (topology.tree.slot_of, domains, domains[slot])
             for topology in topologies
@@ -110,7 +111,7 @@ class SingleNodes:
         level = member.constraint.required
         if level is None or level == NODE_LEVEL:
             return ()
-        found = with_levels(self.books, {level}, gang.membership.topology)
+        found = with_levels(self.books, {level}, gang.membership.topology_of(member.leaf))
         return nodes_beside(found[0], level, node, room) if found else ()
 
 

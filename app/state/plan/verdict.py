@@ -14,6 +14,10 @@ from topology.model.answer import NoFit
 
 NARROWED_APART = "its pods were narrowed to different nodes, which cannot serve it together"
 NO_NODES = "the cluster has no nodes"
+BESIDE_OTHERS = "beside its pods on other Topologies"
+NOTHING_FOR_PARTS = (
+    "its pods are on different Topologies, so no room is made and no nodes are kept for it"
+)
 CLAIMS_NOT_COUNTED = "resource claims of its pods are not counted"
 
 

@@ -174,6 +174,7 @@ class MakingRoom:
             and not gang.binding.awaits_members(now)  # it would not be planned then
             and self.occupants.any_below(gang.membership.lowest_priority)
             and all(member.pod.preempts for member in gang.membership.unbound)
+            and not self.planner.serving.is_in_parts(gang)
         )
 
     def _ask(self, gang: Gang, now: float) -> None:

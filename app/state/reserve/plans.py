@@ -20,7 +20,7 @@ from app.state.gang.gangs import Gangs
 from app.state.gang.members.member import Member
 from app.state.plan.planner import Planner
 from app.state.plan.single_nodes import SingleNodes
-from app.state.plan.verdict import CLAIMS_NOT_COUNTED, NoPlan, Plan
+from app.state.plan.verdict import CLAIMS_NOT_COUNTED, NOTHING_FOR_PARTS, NoPlan, Plan
 from app.state.queueing import ungating
 from app.state.queueing.requeue import Requeues
 from app.state.report import messages
@@ -179,7 +179,12 @@ class Plans:
         """The verdict, with notes on what is held for pods that do not exist, and kept for none."""
         if not found.is_about_cluster:
             return found
-        notes = (found.note, self.absent_pods.in_the_way(gang), self.starvation.why_none(gang.key))
+        notes = (
+            found.note,
+            self.absent_pods.in_the_way(gang),
+            self.starvation.why_none(gang.key),
+            NOTHING_FOR_PARTS if self.planner.serving.is_in_parts(gang) else "",
+        )
         return replace(found, note="; ".join(filter(None, notes)))
 
     def use(self, gang: Gang, found: Plan, now: float) -> None:

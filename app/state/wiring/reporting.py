@@ -24,7 +24,7 @@ class ReportingParts(PlanningParts):
         super().__init__(settings, on_fault, dialects)
         self.pools = Pools(self.dialects)
         self.statuses = Statuses(
-            self.dialects, self.objects, self.pools, on_fault, self.planner.nearness
+            self.dialects, self.objects, self.pools, on_fault, self.planner.serving.nearness
         )
         self.notes = Notes()
         self.nominating = Nominating(self.settings, self.outbox, self._is_preemptor)

@@ -61,9 +61,13 @@ class MembershipStatus:
         return None if self.spec is None else self.spec.pods
 
     @property
-    def topology(self) -> str | None:
-        """The Topology that the gang names, if it does."""
-        return None if self.spec is None else self.spec.topology
+    def topologies(self) -> frozenset[str]:
+        """The Topologies that the gang names, if it does."""
+        return frozenset() if self.spec is None else self.spec.topologies
+
+    def topology_of(self, leaf: str) -> str | None:
+        """The one that a leaf is placed on; None: the first that has its levels."""
+        return None if self.spec is None else self.spec.topology_of(leaf)
 
 
 def membership_status(

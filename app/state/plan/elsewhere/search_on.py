@@ -20,13 +20,14 @@ tenants ask; of the others no more is kept than their signatures.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from app.dialects.spec import GangKey
 from app.state.cache.topology_books import TopologyBooks
 from app.state.effects import PlaceAnswer, SeekPlace
 from app.state.gang.gangs import Gangs
 from app.state.plan.elsewhere.long_search import Answered, LongSearch, Signature
+from app.state.plan.question.parts import PartRequests
 from app.state.plan.question.request import SearchRequest, copied
 from app.state.turns.budget import Budget
 from app.state.turns.queue import Rank, rank_in_queue
@@ -107,8 +108,12 @@ class SearchesOn:
         signature: Signature,
         searches: Callable[[], Iterable[tuple[TopologyBooks, SearchRequest]]],
         asked_at: int,
+        parts: PartRequests | None = None,
     ) -> None:
-        """Have a search go on, at once if it may; `searches` are made when it is."""
+        """Have a search go on, at once if it may; `searches` are made when it is.
+
+        `parts`: that it is placed on these at once.
+        """
         gang = self.gangs.by_key.get(key)
         if gang is None:
             return
@@ -120,7 +125,9 @@ class SearchesOn:
         trees = {name: each.tree for name, each in named}
         self._is_open, self._next = False, None
         self._asked += 1
-        question = LongSearch(named, self._asked)
+        if parts is not None:
+            parts = replace(parts, requests=tuple(each for _, each in named))
+        question = LongSearch(named, self._asked, parts)
         self._under_way = _UnderWay(
             key, gang.number, self._asked, signature, question, trees, asked_at
         )

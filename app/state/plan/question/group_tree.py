@@ -22,7 +22,7 @@ from app.state.cache.books import Books
 from app.state.cache.topology_books import TopologyBooks
 from app.state.gang.gang import Gang
 from app.state.gang.members import minimum
-from app.state.plan.question.pod_sets import PodSetMembers, Unit
+from app.state.plan.question.pod_sets import PodSetMembers, Unit, is_held
 from topology.model.request import Constraint, Group, Leader, PodSet
 from topology.nested.complete import Kept
 
@@ -57,6 +57,12 @@ class GroupTree:
         if self.is_pinned(self.units, self.shared):
             return root
         return replace(root, constraint=self.shared)
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether the gang needs something of it, beside what has a node already."""
+        spec = self.gang.elastic_spec
+        return spec is None or not _is_optional(_ElasticTree.of(self, spec).root())
 
     def _members(self, units: Sequence[Unit], depth: int) -> list[Group | PodSet]:
         """The units inside the groups from this depth on, in their order."""
@@ -98,10 +104,8 @@ class GroupTree:
 
     def is_pinned(self, units: Sequence[Unit], constraint: Constraint) -> bool:
         """Whether settled members share this constraint with one of the units."""
-        slot_of = self.topology.tree.slot_of
         return any(
-            # Members that run on a node that has gone pin nothing.
-            around.constraint == constraint and any(node in slot_of for node in around.nodes)
+            around.constraint == constraint and is_held(around, self.topology, self.books.nodes)
             for unit in units
             for index in unit.pod_sets
             for around in self.pod_sets[index].around

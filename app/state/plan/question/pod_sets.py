@@ -21,7 +21,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from app.dialects import pod_set_groups
+from app.dialects.nvlink import level_value
 from app.dialects.spec import ANYWHERE, GangSpec, GroupSpec
+from app.kube.core.objects import NodeRecord
 from app.state.cache.node_refusals import Shaped
 from app.state.cache.topology_books import TopologyBooks
 from app.state.gang.families import NOTHING, Shared
@@ -29,8 +31,10 @@ from app.state.gang.gang import Gang
 from app.state.gang.members import minimum
 from app.state.gang.members.member import Member
 from topology.model.request import Constraint, Slice
+from topology.model.tree import Tree
 
 Settled = tuple[Member, str]  # a member that no plan may move, and its node
+Nodes = Mapping[str, NodeRecord]
 SetKey = tuple[object, ...]  # names a pod set: `Member.role`
 
 
@@ -43,6 +47,8 @@ class Around:
     """Of the settled members, sorted."""
     family: str = ""
     """What shares it with other gangs; the nodes may be theirs. "": the gang alone."""
+    is_across: bool = False
+    """Members on other topologies share it, whose nodes may lack labels of this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +234,8 @@ class _Context:
                 )
             )
             if nodes:
-                yield Around(group.constraint, nodes)
+                is_across = self.spec is not None and self.spec.is_across(group)
+                yield Around(group.constraint, nodes, is_across=is_across)
         if self.shared.nodes:
             yield Around(self.shared.constraint, self.shared.nodes, self.shared.name)
 
@@ -361,11 +368,11 @@ def _named(member: Member) -> str:
 
 
 def pins(
-    pod_sets: tuple[PodSetMembers, ...], topology: TopologyBooks
+    pod_sets: tuple[PodSetMembers, ...], topology: TopologyBooks, nodes: Nodes
 ) -> Iterator[tuple[slice | None, ...]]:
     """The slot ranges each pod set may use, narrowest first; None is everywhere."""
     ranges = [
-        [found for around in pod_set.around if (found := _ranges(around, topology))]
+        [found for around in pod_set.around if (found := _ranges(around, topology, nodes))]
         for pod_set in pod_sets
     ]
     attempts = max((len(found) for each in ranges for found in each), default=1)
@@ -390,10 +397,48 @@ def _narrowest(ranges: list[list[slice | None]], attempt: int) -> slice | None:
 
 def range_of(around: Around, topology: TopologyBooks) -> slice | None:
     """The slots of the domain that a required level leaves; None: it is everywhere."""
-    return next(iter(_ranges(around, topology)), None)
+    return next(iter(_ranges(around, topology, {})), None)
 
 
-def _ranges(around: Around, topology: TopologyBooks) -> list[slice | None]:
+def is_held(around: Around, topology: TopologyBooks, nodes: Nodes) -> bool:
+    """Whether members that share it are in a domain; on a node that has gone they are in none."""
+    if around.is_across:
+        return any(_paths(around, topology, nodes, around.constraint.required))
+    return any(node in topology.tree.slot_of for node in around.nodes)
+
+
+def _paths(
+    around: Around, topology: TopologyBooks, nodes: Nodes, level: str | None
+) -> Iterator[tuple[str, ...]]:
+    """The domain of each of its nodes, down to a level, by the labels that it has."""
+    above = topology.levels[: topology.levels.index(level) + 1] if level else ()
+    for name in around.nodes:
+        path = tuple(level_value(nodes[name].labels, key) for key in above if name in nodes)
+        if path and all(path):
+            yield path
+
+
+def _across(around: Around, topology: TopologyBooks, nodes: Nodes) -> list[slice | None]:
+    """The slots of the domain that most of its nodes are in, of the level that is required."""
+    paths = Counter(_paths(around, topology, nodes, around.constraint.required))
+    if not paths:
+        return []
+    chosen = min(paths, key=lambda path: (-paths[path], path))
+    return [slots_of(topology.tree, chosen)]
+
+
+def slots_of(tree: Tree, path: tuple[str, ...]) -> slice:
+    """The slots of a domain by its path, none if it has no node there."""
+    depth = len(path) - 1
+    for domain in range(len(tree.starts[depth])):
+        if tree.path(depth, domain) == path:
+            return tree.slots(depth, domain)
+    return slice(0, 0)
+
+
+def _ranges(around: Around, topology: TopologyBooks, nodes: Nodes) -> list[slice | None]:
+    if around.is_across:
+        return _across(around, topology, nodes)
     tree, constraint = topology.tree, around.constraint
     slots = [slot for node in around.nodes if (slot := tree.slot_of.get(node)) is not None]
     if not slots or not (constraint.required or constraint.preferred):

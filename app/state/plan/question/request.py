@@ -126,17 +126,23 @@ class Question:
         others = (nominated, shared, to_follow)
         return cls(gang, pod_sets, units, closed, offer, *others, is_balanced)
 
+    def part(self, pod_sets: tuple[PodSetMembers, ...]) -> Question:
+        """The question of where some of these members go."""
+        return replace(self, pod_sets=pod_sets, units=units_of(pod_sets))
+
     @property
     def pods(self) -> tuple[object, ...]:
         """What decides of the pods where they fit: equal for those that the same places serve."""
-        topology, policy = self.gang.membership.topology, _policy(self.gang)
+        membership, policy = self.gang.membership, _policy(self.gang)
+        leaves = (each.unplanned[0].leaf for each in self.pod_sets)
+        topologies = tuple(map(membership.topology_of, leaves))
         # Which pod sets share a group: two groups may have one name.
         numbers: dict[int, int] = {}
         for pod_set in self.pod_sets:
             for group in pod_set.groups:
                 numbers.setdefault(id(group), len(numbers))
         signatures = (_signature(each, numbers) for each in self.pod_sets)
-        return (topology, policy, self.units, *signatures)
+        return (topologies, policy, self.units, *signatures)
 
     @property
     def signature(self) -> tuple[object, ...]:
@@ -187,22 +193,7 @@ class Builder:
 
         Raises: topology.errors.InvalidRequest.
         """
-        pod_sets = question.pod_sets
-        kept = {
-            str(index): kept_slots(pod_set, topology)
-            for index, pod_set in enumerate(pod_sets)
-            if pod_set.slices
-        }
-        tree = GroupTree(
-            self.books,
-            topology,
-            question.gang,
-            pod_sets,
-            question.units,
-            kept,
-            question.shared.constraint,
-            question.is_balanced,
-        )
+        pod_sets, tree = question.pod_sets, self.tree(question, topology)
         policy = _policy(question.gang)
         is_kueues = policy.order is DomainOrder.TIGHTEST
         attempts: tuple[Masks, ...] = tuple(
@@ -210,7 +201,7 @@ class Builder:
                 str(index): self._mask(question, topology, pod_set, pin)
                 for index, (pod_set, pin) in enumerate(zip(pod_sets, pinned, strict=True))
             }
-            for pinned in pins(pod_sets, topology)
+            for pinned in pins(pod_sets, topology, self.books.nodes)
         )
         return SearchRequest(
             topology.tree,
@@ -218,7 +209,7 @@ class Builder:
             Gang(str(question.gang.key), tree.root(), question.gang.priority),
             attempts,
             self._roomy(question, topology, attempts[0]),
-            kept,
+            tree.kept,
             replace(
                 self.options,
                 order=self.options.order if is_kueues else policy.order,
@@ -227,6 +218,24 @@ class Builder:
                 scores=self._scores(pod_sets, topology),
                 arriving=self._arriving(question, topology),
             ),
+        )
+
+    def tree(self, question: Question, topology: TopologyBooks) -> GroupTree:
+        """The groups and pod sets of a question."""
+        kept = {
+            str(index): kept_slots(pod_set, topology)
+            for index, pod_set in enumerate(question.pod_sets)
+            if pod_set.slices
+        }
+        return GroupTree(
+            self.books,
+            topology,
+            question.gang,
+            question.pod_sets,
+            question.units,
+            kept,
+            question.shared.constraint,
+            question.is_balanced,
         )
 
     def _roomy(self, question: Question, topology: TopologyBooks, masks: Masks) -> Masks | None:

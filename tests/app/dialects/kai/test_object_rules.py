@@ -144,23 +144,38 @@ def test_a_pod_group_that_kai_takes_has_no_error(made: Json) -> None:
             ),
             'spec.subGroups[0].topologyConstraint.topology: Invalid value: "other": sub-group a is'
             " on this Topology, inside the PodGroup itself on net, where no level is required: a"
-            " gang is placed on one Topology, or on one inside a required domain of another",
+            " Topology is inside a required domain of another, and those beside each other are"
+            " inside one at most",
             id="two_topologies",
         ),
         pytest.param(
             pod_group(
                 "pg",
                 None,
-                sub_group("prefill", 1, topologyConstraint=within(RACK, topology="racks")),
-                sub_group("router", 1),
-                sub_group("decode", 1, topologyConstraint=within(RACK, topology="nvlink")),
-                sub_group("encode", 1, topologyConstraint=within(RACK, topology="racks")),
+                sub_group("whole", topologyConstraint=within(RACK, topology="racks")),
+                sub_group("prefill", 1, "whole", topologyConstraint=within("p", topology="a")),
+                sub_group("router", 1, "whole"),
+                sub_group("decode", 1, "whole", topologyConstraint=within("d", topology="b")),
+                sub_group("encode", 1, "whole", topologyConstraint=within("p", topology="a")),
+                on=within(BLOCK),
             ),
-            'spec.subGroups[2].topologyConstraint.topology: Invalid value: "nvlink": sub-group'
-            " decode is on this Topology and sub-group prefill on racks, and neither is inside the"
-            " other: a gang is placed on one Topology, or on one inside a required domain of"
-            " another",
+            'spec.subGroups[3].topologyConstraint.topology: Invalid value: "b": sub-group decode is'
+            " on this Topology and sub-group prefill on a, and neither is inside the other: a"
+            " Topology is inside a required domain of another, and those beside each other are"
+            " inside one at most",
             id="two_topologies_of_sub_groups",
+        ),
+        pytest.param(
+            pod_group(
+                "pg",
+                None,
+                sub_group("prefill", 1, topologyConstraint=within(RACK, topology="racks")),
+                sub_group("decode", 1, topologyConstraint=within(RACK, topology="nvlink")),
+                minSubGroup=1,
+            ),
+            "spec.minSubGroup: Invalid value: 1: its 2 sub-groups are on different Topologies, of"
+            " which neither is inside the other: these start all together",
+            id="some_of_the_sub_groups_on_two_topologies",
         ),
     ],
 )

@@ -6,7 +6,7 @@ import pytest
 
 from app.dialects.spec import GangKey, GangSpec, GroupSpec, LeafSpec
 from app.state.cache.books import Books
-from app.state.plan.nearness import nearness
+from app.state.plan.nearness import everywhere, nearness
 from tests.records import BLOCK, RACK, node
 from topology.model.levels import NODE_LEVEL
 from topology.model.request import Constraint
@@ -32,7 +32,7 @@ def near(constraint, *nodes, **leaves):
     ]
     root = GroupSpec("g", (LeafSpec("w", len(nodes)), *groups), constraint)
     spec = GangSpec(GangKey("default", "g", "grove"), root, "PodGang default/g")
-    return nearness(spec, placed, topology())
+    return nearness(spec, placed, everywhere(topology()))
 
 
 @pytest.mark.parametrize(
