@@ -12,6 +12,7 @@ from app.state.lifecycle.members import Members
 from app.state.lifecycle.passes import Passes
 from app.state.lifecycle.roll_call import RollCalls
 from app.state.plan.planner import Planner
+from app.state.plan.serving import Serving
 from app.state.reserve.replacements import Replacements
 from app.state.settings import EngineSettings
 from tests.app.state.world import LISTED, World, four_racks, members, racks
@@ -33,9 +34,16 @@ class Trips(Planner):
             raise Boom(str(gang.key))
         return Planner.kept_from(self, gang)
 
+
+class NoView(Serving):
+    """The same of what is to be placed, and where."""
+
+    __slots__ = ()
+
     def view(self, gang):
-        self.kept_from(gang)
-        return Planner.view(self, gang)
+        if str(gang.key) in Trips.over:
+            raise Boom(str(gang.key))
+        return Serving.view(self, gang)
 
 
 class Faulty(World):
@@ -48,6 +56,8 @@ class Faulty(World):
     def built(self):
         engine = Engine(self.settings, lambda what, error: self.faults.append((what, error)))
         engine.planner.__class__ = Trips
+        parts = engine.books, engine.node_table, engine.planner.families
+        engine.planner.serving = NoView(*parts)
         return engine
 
 
