@@ -34,7 +34,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from app.state.plan.planner import CELLS_PER_VISIT, PER_NODE
+from app.state.plan.searches import CELLS_PER_VISIT, PER_NODE
 from app.state.settings import EngineSettings
 from benchmarks.quality import allocation, gang_waits, locality, pictures
 from benchmarks.quality.feasible import instance

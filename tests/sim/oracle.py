@@ -17,7 +17,7 @@ from app.dialects import corral as own
 from app.dialects.spec import ANYWHERE, Claim, GangKey
 from app.kube.core.objects import Amounts, NodeRecord, PodRecord
 from app.kube.watch.events import Kind
-from app.state.plan.planner import MOST_TRIES
+from app.state.plan.searches import MOST_TRIES
 from tests.records import BLOCK, RACK
 from tests.sim.api import ApiServer
 from tests.sim.node_filters import (

@@ -12,7 +12,7 @@ from app.state.filter_result import Pinned, Rejected
 from app.state.gang.gang import Gang
 from app.state.gang.members.member import Member
 from app.state.gang.members.membership import membership_status
-from app.state.plan.planner import NoPlan
+from app.state.plan.verdict import NoPlan
 from tests.app.state.crews import CrewWorld, hands
 from tests.app.state.world import World, four_racks, members, racks
 from tests.records import (

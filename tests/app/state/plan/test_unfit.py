@@ -268,11 +268,11 @@ def test_a_gang_that_is_gone_is_held_on_to_by_no_verdict():
     assert cluster.unfit.verdict(("a",)) is None
     assert cluster.unfit.verdict(("b",)) is NO
     world = World([node(f"b0/r0/n{at}", gpus=1) for at in range(2)], members("g", 2))
-    assert world.engine.planner._unfit.exact == 1
+    assert world.engine.planner.searches.unfit.exact == 1
     for each in list(world.pods.values()):
         world.delete(each)
     world.tick()
-    assert world.engine.planner._unfit.exact == 0
+    assert world.engine.planner.searches.unfit.exact == 0
 
 
 def test_what_is_remembered_weighs_so_much_and_the_latest_stays():
