@@ -73,7 +73,7 @@ def with_labels(thing: Object, **labels: str) -> Object:
         pytest.param(pod("p", labels=QUEUE), id="queue_name_alone"),
     ],
 )
-def test_5_2_a_pod_of_a_gang_gets_the_gate_and_the_managed_label(thing):
+def test_a_pod_of_a_gang_gets_the_gate_and_the_managed_label(thing):
     changed = after(thing)
     assert changed["spec"]["schedulingGates"] == [GATE]
     assert changed["metadata"]["labels"][MANAGED] == "true"
@@ -94,7 +94,7 @@ def test_5_2_a_pod_of_a_gang_gets_the_gate_and_the_managed_label(thing):
         pytest.param(pod("p", annotations=IN_RACK, labels={MANAGED: "false"}), id="opted_out"),
     ],
 )
-def test_5_2_other_pods_are_left_alone(thing):
+def test_other_pods_are_left_alone(thing):
     assert operations(thing, OUTSIDE_SYSTEM) == []
 
 
@@ -133,7 +133,7 @@ def test_any_scheduler_is_ours_where_none_is_named():
         pytest.param(pod("p", annotations=IN_RACK, gates=["example.com/quota"]), id="gates"),
     ],
 )
-def test_5_2_what_is_there_stays(thing):
+def test_what_is_there_stays(thing):
     changed = after(thing)
     assert changed["metadata"]["labels"] == {**thing["metadata"]["labels"], MANAGED: "true"}
     before = thing["spec"].get("schedulingGates", [])
@@ -141,36 +141,36 @@ def test_5_2_what_is_there_stays(thing):
     assert changed["metadata"]["annotations"] == thing["metadata"]["annotations"]
 
 
-def test_5_2_fields_that_do_not_exist_yet_are_made():
+def test_fields_that_do_not_exist_yet_are_made():
     thing = pod("p", labels={GROUP: "g"})
     del thing["metadata"]["annotations"]
     assert list(after(thing)["metadata"]["annotations"]) == [ROLE_HASH]
 
 
-def test_5_2_a_second_call_changes_nothing():
+def test_a_second_call_changes_nothing():
     thing = member("g", 0, 2, annotations={INDEX_LABEL: "job-index"})
     thing["metadata"]["labels"] = {"job-index": "1"}
     once = after(thing)
     assert operations(once) == []
 
 
-def test_5_2_the_index_label_is_copied_from_the_label_that_is_named():
+def test_the_index_label_is_copied_from_the_label_that_is_named():
     thing = member("g", 0, 2, annotations={INDEX_LABEL: "example.com/rank"})
     changed = after(with_labels(thing, **{"example.com/rank": "1"}))
     assert changed["metadata"]["labels"][INDEX] == "1"
 
 
-def test_5_2_a_missing_source_gives_an_empty_index():
+def test_a_missing_source_gives_an_empty_index():
     changed = after(member("g", 0, 2, annotations={INDEX_LABEL: "example.com/rank"}))
     assert changed["metadata"]["labels"][INDEX] == ""
 
 
-def test_5_2_the_named_label_wins_over_an_index_of_the_pods_own():
+def test_the_named_label_wins_over_an_index_of_the_pods_own():
     thing = member("g", 0, 2, annotations={INDEX_LABEL: "rank"})
     assert after(with_labels(thing, rank="1", **{INDEX: "0"}))["metadata"]["labels"][INDEX] == "1"
 
 
-def test_5_4_members_of_a_group_carry_their_role():
+def test_members_of_a_group_carry_their_role():
     one, other, large = (
         after(thing)["metadata"]["annotations"][ROLE_HASH]
         for thing in (
@@ -182,7 +182,7 @@ def test_5_4_members_of_a_group_carry_their_role():
     assert one == other != large
 
 
-def test_5_4_a_role_that_is_there_is_trusted():
+def test_a_role_that_is_there_is_trusted():
     changed = after(member("g", 0, 2, annotations={ROLE_HASH: "driver"}))
     assert changed["metadata"]["annotations"][ROLE_HASH] == "driver"
 
@@ -202,7 +202,7 @@ def test_976_the_role_is_told_by_the_rules_that_are_set():
     assert roles["kep"][0] != roles["kep"][1]
 
 
-def test_5_4_a_pod_of_no_group_has_no_role():
+def test_a_pod_of_no_group_has_no_role():
     assert ROLE_HASH not in after(pod("p", annotations=IN_RACK))["metadata"]["annotations"]
 
 

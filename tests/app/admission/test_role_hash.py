@@ -30,13 +30,13 @@ def hashed(
     return role_hash(json.dumps({"metadata": metadata, "spec": whole}).encode(), rules)
 
 
-def test_5_4_it_is_what_kueue_writes_for_the_same_pod():
+def test_it_is_what_kueue_writes_for_the_same_pod():
     # Kueue's own tests state this value for a pod of one container with an empty map of requests.
     pod = {"spec": {"containers": [{"name": "c", "resources": {"requests": {}}}]}}
     assert role_hash(json.dumps(pod).encode()) == "a9f06f3a"
 
 
-def test_5_4_it_is_eight_digits_of_the_sha256_of_gos_json():
+def test_it_is_eight_digits_of_the_sha256_of_gos_json():
     go = (
         '{"spec":{"affinity":null,"containers":[{"ports":[{"containerPort":80,"protocol":"TCP"}],'
         '"resources":{"requests":{"cpu":"1","memory":"2Gi"}}}],"initContainers":[{"ports":null,'
@@ -82,7 +82,7 @@ PLACING = [
 
 @pytest.mark.parametrize("change", PLACING)
 @pytest.mark.parametrize("rules", ["kueue", "kep"])
-def test_5_4_another_shape_is_another_role(rules, change):
+def test_another_shape_is_another_role(rules, change):
     assert hashed(rules, **change) != hashed(rules)
 
 
@@ -126,7 +126,7 @@ def test_976_the_order_of_labels_does_not_matter():
         pytest.param({"metadata": {"labels": None}, "spec": {"containers": []}}, id="nulls"),
     ],
 )
-def test_5_4_a_pod_that_says_nothing_has_the_role_of_an_empty_one(rules, pod):
+def test_a_pod_that_says_nothing_has_the_role_of_an_empty_one(rules, pod):
     assert role_hash(json.dumps(pod).encode(), rules) == role_hash(b"{}", rules)
 
 
@@ -145,7 +145,7 @@ def test_976_the_keps_hash_has_as_many_digits_as_kueues():
     ],
 )
 @pytest.mark.parametrize("rules", ["kueue", "kep"])
-def test_5_4_what_does_not_matter_for_placing_is_the_same_role(rules, change):
+def test_what_does_not_matter_for_placing_is_the_same_role(rules, change):
     assert hashed(rules, **change) == hashed(rules)
 
 

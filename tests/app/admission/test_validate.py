@@ -145,7 +145,7 @@ def changed(thing: Object, **annotations: str | None) -> Object:
         ),
     ],
 )
-def test_1_3_each_kind_is_refused_with_the_path_of_its_template(thing, path):
+def test_each_kind_is_refused_with_the_path_of_its_template(thing, path):
     assert errors(thing) == [
         f'{path}.annotations[{REQUIRED}]: Invalid value: "my rack": must be the key of a node '
         "label, such as topology.kubernetes.io/rack"
@@ -329,7 +329,7 @@ def test_every_kind_that_is_checked_is_counted():
         ),
     ],
 )
-def test_1_3_a_slice_is_held_against_the_size_of_its_own_pod_set(of_size, pods):
+def test_a_slice_is_held_against_the_size_of_its_own_pod_set(of_size, pods):
     assert errors(of_size(pods)) == []
     (told,) = errors(of_size(pods + 1))
     assert f"[{SLICE_SIZE}]: Invalid value: " in told
@@ -343,7 +343,7 @@ def test_1_3_a_slice_is_held_against_the_size_of_its_own_pod_set(of_size, pods):
         pytest.param(pod("p", annotations=slices_of(4)), id="plain_pod"),
     ],
 )
-def test_1_3_where_the_size_is_not_known_no_slice_is_too_large(thing):
+def test_where_the_size_is_not_known_no_slice_is_too_large(thing):
     assert errors(thing) == []
 
 
@@ -358,7 +358,7 @@ def test_1_3_where_the_size_is_not_known_no_slice_is_too_large(thing):
         pytest.param([None, "JobSet"], False, id="what_is_no_owner"),
     ],
 )
-def test_1_3_a_job_that_a_job_set_controls_has_a_part_of_the_pods_only(owners, is_part):
+def test_a_job_that_a_job_set_controls_has_a_part_of_the_pods_only(owners, is_part):
     thing = job("j", pods=2, annotations={**slices_of(8), REQUIRED: BLOCK})
     job_set = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "train"}
     thing["metadata"]["ownerReferences"] = [
@@ -382,7 +382,7 @@ GROUPED = {REQUIRED: RACK, POD_SET_GROUP: "g"}
         pytest.param(job("train-workers-0", pods=4, annotations=GROUPED), id="Job_of_a_JobSet"),
     ],
 )
-def test_1_3_a_leader_and_its_workers_are_let_in(thing):
+def test_a_leader_and_its_workers_are_let_in(thing):
     assert errors(thing) == []
 
 
@@ -401,14 +401,14 @@ def test_1_3_a_leader_and_its_workers_are_let_in(thing):
         ),
     ],
 )
-def test_1_3_a_pod_set_group_that_is_not_whole_is_refused(thing, text):
+def test_a_pod_set_group_that_is_not_whole_is_refused(thing, text):
     told = errors(thing)
     assert any(text in each for each in told)
     assert all(each.startswith("spec.") for each in told)
 
 
 @pytest.mark.parametrize(("elastic", "refused"), [("true", 1), ("false", 0)])
-def test_1_3_an_elastic_job_that_asks_for_one_domain_is_refused(elastic, refused):
+def test_an_elastic_job_that_asks_for_one_domain_is_refused(elastic, refused):
     thing = job("j", pods=2, annotations=asking(required=RACK))
     thing["metadata"]["annotations"] = {"kueue.x-k8s.io/elastic-job": elastic}
     told = errors(thing)
@@ -416,7 +416,7 @@ def test_1_3_an_elastic_job_that_asks_for_one_domain_is_refused(elastic, refused
     assert all(f"annotations[{REQUIRED}]: Forbidden: " in each for each in told)
 
 
-def test_5_3_a_template_of_a_pod_group_is_checked_like_its_pods():
+def test_a_template_of_a_pod_group_is_checked_like_its_pods():
     (told,) = errors(stateful_set({GROUP: "g"}))
     assert told.startswith(f"spec.template.metadata.annotations[{TOTAL}]: Required value: both")
 
@@ -537,19 +537,19 @@ def test_a_template_scaled_below_its_slice_is_refused():
     assert told.endswith("must not be greater than pod set count 2")
 
 
-def test_5_3_a_pod_may_not_change_its_group():
+def test_a_pod_may_not_change_its_group():
     before = member("g", 0, 2)
     (told,) = errors(changed(before, **{GROUP: "h"}), before)
     assert told == f'metadata.annotations[{GROUP}]: Invalid value: "h": field is immutable'
 
 
-def test_5_3_a_workload_of_one_group_may_make_pods_of_another():
+def test_a_workload_of_one_group_may_make_pods_of_another():
     before = stateful_set({GROUP: "of-its-pods", TOTAL: "2"}, 2)
     before["metadata"]["annotations"] = {GROUP: "its-own"}
     assert errors(changed(before, note="scaled"), before) == []
 
 
-def test_5_3_a_pod_that_ends_its_group_may_not_take_it_back():
+def test_a_pod_that_ends_its_group_may_not_take_it_back():
     before = member("g", 0, 2, annotations={RETRIABLE: "false"})
     (told,) = errors(changed(before, **{RETRIABLE: None}), before)
     assert told == (

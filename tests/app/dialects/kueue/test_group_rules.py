@@ -186,7 +186,7 @@ BROKEN = {
         pytest.param({}, {DISRUPTION: "none", SPARES: "x"}, id="the_life_of_no_gang"),
     ],
 )
-def test_5_3_what_can_be_meant_is_let_in(labels, annotations):
+def test_what_can_be_meant_is_let_in(labels, annotations):
     assert flaws(labels, annotations) == []
 
 
@@ -213,7 +213,7 @@ def change(before: Pair, after: Pair) -> list[Flaw]:
         pytest.param(({GROUP: "a"}, {}), ({}, {}), "labels", id="removed"),
     ],
 )
-def test_5_3_a_group_name_may_not_change(before, after, field):
+def test_a_group_name_may_not_change(before, after, field):
     found = change(before, after)
     one(found, f"{field}[{GROUP}]", "Invalid value", "field is immutable")
 
@@ -228,12 +228,12 @@ def test_5_3_a_group_name_may_not_change(before, after, field):
         pytest.param(({}, {RETRIABLE: "false"}), ({}, {}), id="retriable_of_no_group"),
     ],
 )
-def test_5_3_what_may_change_may_change(before, after):
+def test_what_may_change_may_change(before, after):
     assert change(before, after) == []
 
 
 @pytest.mark.parametrize("after", [{}, {RETRIABLE: "true"}])
-def test_5_3_a_pod_that_ends_its_group_stays_one(after):
+def test_a_pod_that_ends_its_group_stays_one(after):
     before = {GROUP: "g", RETRIABLE: "false"}
     found = change(({}, before), ({}, {GROUP: "g", **after}))
     one(found, f"annotations[{RETRIABLE}]", "Forbidden", "can't be converted to retriable")

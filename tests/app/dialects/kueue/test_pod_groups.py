@@ -100,14 +100,14 @@ def test_a_pod_that_says_nothing_lives_as_a_job_does():
 @pytest.mark.parametrize(
     ("text", "value"), [("true", True), ("false", False), ("True", True), ("0", False)]
 )
-def test_5_1_flags_are_booleans_as_go_spells_them(key, text, value):
+def test_flags_are_booleans_as_go_spells_them(key, text, value):
     said = claim_of(pod("p", annotations={**group("g", 2), key: text})).said
     assert getattr(said, FLAGS[key]) is value
 
 
 @pytest.mark.parametrize("key", FLAGS)
 @pytest.mark.parametrize("text", ["", "yes", "FALSCH", "2"])
-def test_5_1_a_flag_that_is_no_boolean_is_told_with_its_value(key, text):
+def test_a_flag_that_is_no_boolean_is_told_with_its_value(key, text):
     assert flaw_of(pod("p", annotations={**group("g", 2), key: text})) == (
         f"pod default/p: metadata.annotations[{key}]: "
         f'Invalid value: "{text}": must be a boolean value'

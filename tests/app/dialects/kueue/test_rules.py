@@ -221,11 +221,11 @@ BROKEN = {
         pytest.param({"example.com/required-topology": "??"}, id="foreign"),
     ],
 )
-def test_1_3_what_can_be_meant_is_let_in(annotations):
+def test_what_can_be_meant_is_let_in(annotations):
     assert flaws({}, annotations, pods=8) == []
 
 
-def test_1_3_a_slice_may_have_as_many_pods_as_a_gang():
+def test_a_slice_may_have_as_many_pods_as_a_gang():
     most = str(MOST_PODS)
     assert flaws({}, {SLICE_LEVEL: RACK, SLICE_SIZE: most}) == []
     assert flaws({}, {SLICE_LAYERS: f'[{{"topology":"{RACK}","size":{most}}}]'}) == []
@@ -254,7 +254,7 @@ def test_a_value_that_is_refused_is_shown(case):
         pytest.param((REQUIRED, PREFERRED, UNCONSTRAINED), id="all"),
     ],
 )
-def test_1_3_more_than_one_mode_is_refused(modes):
+def test_more_than_one_mode_is_refused(modes):
     values = {REQUIRED: RACK, PREFERRED: RACK, UNCONSTRAINED: "true"}
     found = flaws({}, {mode: values[mode] for mode in modes})
     one(found, "annotations", "Invalid value", "must not contain more than one topology annotation")
@@ -268,7 +268,7 @@ def test_1_3_more_than_one_mode_is_refused(modes):
         pytest.param({SLICE_LAYERS: f'[{{"topology":"{RACK}","size":9}}]'}, id="first_layer"),
     ],
 )
-def test_1_3_a_slice_larger_than_the_pod_set_is_refused_where_its_size_is_known(annotations):
+def test_a_slice_larger_than_the_pod_set_is_refused_where_its_size_is_known(annotations):
     (field,) = (key for key in annotations if key != SLICE_LEVEL)
     found = flaws({}, annotations, pods=8)
     one(found, f"annotations[{field}]", "Invalid value", "greater than pod set count 8")
@@ -283,7 +283,7 @@ def test_1_3_a_slice_larger_than_the_pod_set_is_refused_where_its_size_is_known(
         pytest.param({SLICE_LAYERS: f'[{{"topology":"{RACK}","size":3}}]'}, id="first_layer"),
     ],
 )
-def test_1_3_a_slice_that_does_not_divide_the_pod_set_is_refused(annotations):
+def test_a_slice_that_does_not_divide_the_pod_set_is_refused(annotations):
     (field,) = (key for key in annotations if key != SLICE_LEVEL)
     found = flaws({}, annotations, pods=8)
     one(found, f"annotations[{field}]", "Invalid value", "evenly divide pod set count 8")
@@ -291,7 +291,7 @@ def test_1_3_a_slice_that_does_not_divide_the_pod_set_is_refused(annotations):
 
 
 @pytest.mark.parametrize("size", [0, -3])
-def test_1_3_a_slice_of_no_pods_is_told_once_where_the_size_of_the_pod_set_is_known(size):
+def test_a_slice_of_no_pods_is_told_once_where_the_size_of_the_pod_set_is_known(size):
     found = flaws({}, {SLICE_LEVEL: RACK, SLICE_SIZE: str(size)}, pods=8)
     one(found, f"annotations[{SLICE_SIZE}]", "Invalid value", AT_LEAST_1)
     layers = {SLICE_LAYERS: f'[{{"topology":"{RACK}","size":{size}}}]'}
@@ -306,7 +306,7 @@ def test_1_3_a_slice_of_no_pods_is_told_once_where_the_size_of_the_pod_set_is_kn
         pytest.param({SLICE_LAYERS: f'[{{"topology":"{RACK}","size":2}}]'}, id="layers"),
     ],
 )
-def test_1_3_a_pod_set_group_with_slices_is_refused_for_each_of_them(slices):
+def test_a_pod_set_group_with_slices_is_refused_for_each_of_them(slices):
     found = flaws({}, {REQUIRED: BLOCK, POD_SET_GROUP: "g", **slices})
     assert [(flaw.field, flaw.kind, flaw.text) for flaw in found] == [
         (f"annotations[{POD_SET_GROUP}]", "Forbidden", f"may not be set when '{key}' is specified")
@@ -315,14 +315,14 @@ def test_1_3_a_pod_set_group_with_slices_is_refused_for_each_of_them(slices):
 
 
 @pytest.mark.parametrize("other", [{SLICE_LEVEL: RACK, SLICE_SIZE: "2"}, {SLICE_SIZE: "2"}])
-def test_1_3_layers_beside_a_slice_are_refused(other):
+def test_layers_beside_a_slice_are_refused(other):
     layers = {SLICE_LAYERS: f'[{{"topology":"{RACK}","size":2}}]'}
     found = [flaw for flaw in flaws({}, layers | other) if SLICE_LAYERS in flaw.field]
     assert [flaw.kind for flaw in found] == ["Forbidden"] * len(other)
     assert all(key in flaw.text for key, flaw in zip(other, found, strict=True))
 
 
-def test_1_3_every_broken_rule_is_told_and_not_the_first_only():
+def test_every_broken_rule_is_told_and_not_the_first_only():
     found = flaws({}, {REQUIRED: "a b", PREFERRED: "c d", SLICE_SIZE: "x", UNCONSTRAINED: "maybe"})
     assert {flaw.field.partition("[")[2].rstrip("]") for flaw in found} == {
         "",  # more than one mode: all annotations together
@@ -366,12 +366,12 @@ IN_RACK = {REQUIRED: RACK}
         ),
     ],
 )
-def test_1_3_pod_set_groups_of_a_leader_and_its_workers_are_let_in(claims):
+def test_pod_set_groups_of_a_leader_and_its_workers_are_let_in(claims):
     assert found_in(*claims) == []
 
 
 @pytest.mark.parametrize("sets", [1, 3])
-def test_1_3_a_group_of_other_than_two_pod_sets_is_refused_at_each(sets):
+def test_a_group_of_other_than_two_pod_sets_is_refused_at_each(sets):
     claims = [claim(f"set{n}", 1, **IN_RACK) for n in range(sets)]
     found = found_in(*claims)
     assert [where for where, _ in found] == claims
@@ -380,7 +380,7 @@ def test_1_3_a_group_of_other_than_two_pod_sets_is_refused_at_each(sets):
         assert f"exactly 2 pod sets, got: {sets} pod set(s)" in flaw.text
 
 
-def test_1_3_a_group_without_a_pod_set_of_one_is_refused():
+def test_a_group_without_a_pod_set_of_one_is_refused():
     found = found_in(claim("a", 2, **IN_RACK), claim("b", 3, **IN_RACK))
     assert [where.pods for where, _ in found] == [2, 3]
     assert all("got: 2 replica(s) and 3 replica(s)" in flaw.text for _, flaw in found)
@@ -389,7 +389,7 @@ def test_1_3_a_group_without_a_pod_set_of_one_is_refused():
 @pytest.mark.parametrize(
     "levels", [{REQUIRED: BLOCK}, {PREFERRED: RACK}, {}], ids=["level", "mode", "none"]
 )
-def test_1_3_a_group_whose_pod_sets_want_different_things_is_refused(levels):
+def test_a_group_whose_pod_sets_want_different_things_is_refused(levels):
     found = found_in(claim("a", 1, **IN_RACK), claim("b", 3, **levels))
     assert [flaw.field for _, flaw in found] == ["annotations", "annotations"]
     assert "'spec.b.metadata.annotations' in group 'g'" in found[0][1].text
@@ -406,7 +406,7 @@ def elastic(
 
 
 @pytest.mark.parametrize("key", [REQUIRED, PREFERRED])
-def test_1_3_an_elastic_job_may_not_ask_for_one_domain(key):
+def test_an_elastic_job_may_not_ask_for_one_domain(key):
     one(elastic({key: RACK}), f"annotations[{key}]", "Forbidden", "elastic-job")
     assert elastic({key: RACK}, said="false") == []
     assert elastic({key: RACK}, group="example.com") == []

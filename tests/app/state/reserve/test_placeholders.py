@@ -237,7 +237,7 @@ def test_a_deleted_node_has_failed_at_once():
     assert held[:2] == bad[:2]
 
 
-def test_kueue_4_a_taint_tolerated_for_a_while_bars_the_replacement_of_whom_it_evicted():
+def test_a_taint_tolerated_for_a_while_bars_the_replacement_of_whom_it_evicted():
     for_a_while = Toleration("maintenance", "Exists", "", "NoExecute", is_for_a_while=True)
     shape = Shape(tolerations=(for_a_while,))
     pods = members("g", 2, shape=shape)

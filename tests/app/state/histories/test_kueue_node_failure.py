@@ -2,7 +2,7 @@
 
 Kueue rewrites the assignment of a Workload, for one node at a time. Corral holds another node for
 the pod that replaces the lost one, for any number of nodes at a time.
-`test_kueue_4_no_replacement.py` has what happens where there is none; the five rows of the
+`test_kueue_no_replacement.py` has what happens where there is none; the five rows of the
 interaction matrix are in `test_absent.py`.
 Source: kueue pkg/controller/tas/node_controller.go (v0.16);
 https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling "Hot swap support".
@@ -36,7 +36,7 @@ HINT = Taint("example.com/slow", "", "PreferNoSchedule")
 
 
 @each_slow_trigger
-def test_4_with_a_running_pod_on_it_the_node_is_not_replaced(trigger):
+def test_with_a_running_pod_on_it_the_node_is_not_replaced(trigger):
     world = running()
     trigger(world, where(world))
     for _ in range(20):
@@ -45,7 +45,7 @@ def test_4_with_a_running_pod_on_it_the_node_is_not_replaced(trigger):
     assert world.told(EmitEvent) == []
 
 
-def test_4_a_node_that_is_deleted_is_replaced_at_once_though_its_pods_are_still_shown():
+def test_a_node_that_is_deleted_is_replaced_at_once_though_its_pods_are_still_shown():
     world = running()
     bad = where(world)
     remove(world, bad)
@@ -55,7 +55,7 @@ def test_4_a_node_that_is_deleted_is_replaced_at_once_though_its_pods_are_still_
     assert racks(world.held) == {bad[:2]}
 
 
-def test_4_a_pod_alone_has_no_other_node_held_when_its_node_is_deleted():
+def test_a_pod_alone_has_no_other_node_held_when_its_node_is_deleted():
     """No other member runs that its replacement would join: a search finds it a place anew."""
     world = running(pods=1)
     remove(world, where(world, "g0"))
@@ -66,7 +66,7 @@ def test_4_a_pod_alone_has_no_other_node_held_when_its_node_is_deleted():
 
 
 @each_trigger
-def test_4_once_the_pod_there_terminates_another_node_is_held_at_once(trigger):
+def test_once_the_pod_there_terminates_another_node_is_held_at_once(trigger):
     world = running()
     bad = where(world)
     trigger(world, bad)
@@ -79,7 +79,7 @@ def test_4_once_the_pod_there_terminates_another_node_is_held_at_once(trigger):
 
 @each_trigger
 @pytest.mark.parametrize("is_first_shown_ending", [False, True], ids=["at_once", "in_two_steps"])
-def test_4_the_replacement_of_a_pod_that_has_gone_lands_on_another_node_of_the_domain(
+def test_the_replacement_of_a_pod_that_has_gone_lands_on_another_node_of_the_domain(
     trigger, is_first_shown_ending
 ):
     world = running()
@@ -96,7 +96,7 @@ def test_4_the_replacement_of_a_pod_that_has_gone_lands_on_another_node_of_the_d
 
 
 @each_trigger
-def test_4_the_replacement_of_a_pod_that_failed_lands_on_another_node_of_the_domain(trigger):
+def test_the_replacement_of_a_pod_that_failed_lands_on_another_node_of_the_domain(trigger):
     world = running()
     bad = where(world)
     trigger(world, bad)
@@ -108,7 +108,7 @@ def test_4_the_replacement_of_a_pod_that_failed_lands_on_another_node_of_the_dom
 
 
 @each_trigger
-def test_4_the_node_may_fail_after_the_pod_has(trigger):
+def test_the_node_may_fail_after_the_pod_has(trigger):
     world = running()
     bad = where(world)
     fail(world)
@@ -122,7 +122,7 @@ def test_4_the_node_may_fail_after_the_pod_has(trigger):
     assert racks(world.held) == {bad[:2]}
 
 
-def test_4_prefer_no_schedule_is_ignored():
+def test_prefer_no_schedule_is_ignored():
     world = running()
     bad = where(world)
     change(world, bad, taints=(HINT,))
@@ -130,7 +130,7 @@ def test_4_prefer_no_schedule_is_ignored():
     assert replace(world) == {"g1-new": bad}
 
 
-def test_4_a_taint_that_is_tolerated_for_good_leaves_the_node_healthy():
+def test_a_taint_that_is_tolerated_for_good_leaves_the_node_healthy():
     shape = Shape(tolerations=(Toleration("example.com/broken", "Exists", "", "NoExecute"),))
     world = running(shape=shape)
     bad = where(world)
@@ -140,7 +140,7 @@ def test_4_a_taint_that_is_tolerated_for_good_leaves_the_node_healthy():
 
 
 @each_slow_trigger
-def test_4_a_pod_that_was_ending_before_its_node_failed_is_replaced_too(trigger):
+def test_a_pod_that_was_ending_before_its_node_failed_is_replaced_too(trigger):
     world = running()
     bad = where(world)
     terminate(world)
@@ -153,7 +153,7 @@ def test_4_a_pod_that_was_ending_before_its_node_failed_is_replaced_too(trigger)
     assert racks(world.held) == {bad[:2]}
 
 
-def test_4_a_node_that_flaps_within_its_time_has_not_failed():
+def test_a_node_that_flaps_within_its_time_has_not_failed():
     world = running(replace_on_pod_termination=False)
     bad = where(world)
     for _ in range(10):
@@ -165,7 +165,7 @@ def test_4_a_node_that_flaps_within_its_time_has_not_failed():
 
 
 # Kueue waits until no pod of the Workload runs on the node; Corral replaces each pod as it ends.
-def test_4_of_two_pods_on_a_failed_node_each_is_replaced_when_it_ends_itself():
+def test_of_two_pods_on_a_failed_node_each_is_replaced_when_it_ends_itself():
     world = World(four_racks(), members("g", 4, gpus=4))
     world.schedule(*world.pods.values())
     bad = where(world)
@@ -179,7 +179,7 @@ def test_4_of_two_pods_on_a_failed_node_each_is_replaced_when_it_ends_itself():
     assert bad not in world.held.values()
 
 
-def test_4_a_node_that_is_back_takes_the_replacement_where_nothing_was_found_meanwhile():
+def test_a_node_that_is_back_takes_the_replacement_where_nothing_was_found_meanwhile():
     world = running(pods=4)
     bad = where(world)
     change(world, bad, is_ready=False)
@@ -190,7 +190,7 @@ def test_4_a_node_that_is_back_takes_the_replacement_where_nothing_was_found_mea
     assert replace(world, total=4) == {"g1-new": bad}
 
 
-def test_4_a_planned_member_of_a_gang_that_has_begun_gets_another_node_in_the_domain():
+def test_a_planned_member_of_a_gang_that_has_begun_gets_another_node_in_the_domain():
     world = World(four_racks(), members("g", 3))
     nodes = {each.uid: world.filter(each).node for each in world.pods.values()}
     effects = [
@@ -217,9 +217,7 @@ def two_racks(nodes):
 
 @pytest.mark.parametrize("bad", range(1, 9))
 @each_trigger
-def test_4_any_number_of_nodes_may_fail_at_once_and_every_replacement_is_in_the_domain(
-    trigger, bad
-):
+def test_any_number_of_nodes_may_fail_at_once_and_every_replacement_is_in_the_domain(trigger, bad):
     world = running(pods=8, nodes=two_racks(16))
     rack = racks({each.name: each.node for each in world.pods.values()})
     lost = [f"g{i}" for i in range(bad)]
@@ -248,7 +246,7 @@ SLICED = group("g", 6, BLOCK, **{SLICE_LEVEL: RACK, SLICE_SIZE: "2"})
 
 
 @pytest.mark.parametrize("lost", range(6))
-def test_4_the_replacement_of_a_sliced_pod_joins_what_is_left_of_its_slice_or_waits(lost):
+def test_the_replacement_of_a_sliced_pod_joins_what_is_left_of_its_slice_or_waits(lost):
     pods = [pod(f"g{i}", annotations=SLICED) for i in range(6)]
     world = World([node(f"b0/r{r}/n{r}{i}") for r in range(2) for i in range(4)], pods)
     world.schedule(*pods)
@@ -263,7 +261,7 @@ def test_4_the_replacement_of_a_sliced_pod_joins_what_is_left_of_its_slice_or_wa
     assert bad not in placed.values()
 
 
-def test_4_a_slice_that_cannot_be_completed_in_its_rack_is_told_and_not_torn_apart():
+def test_a_slice_that_cannot_be_completed_in_its_rack_is_told_and_not_torn_apart():
     annotations = group("g", 4, BLOCK, **{SLICE_LEVEL: RACK, SLICE_SIZE: "4"})
     pods = [pod(f"g{i}", annotations=annotations) for i in range(4)]
     world = World(four_racks(), pods)
@@ -277,7 +275,7 @@ def test_4_a_slice_that_cannot_be_completed_in_its_rack_is_told_and_not_torn_apa
     assert any("runs without 1 of its pods" in sentence for sentence in world.reports)
 
 
-def test_4_a_place_that_is_owed_ends_with_the_last_pod_that_ran_and_the_gang_starts_anew():
+def test_a_place_that_is_owed_ends_with_the_last_pod_that_ran_and_the_gang_starts_anew():
     world = running()
     world.delete(world.pods["uid-g1"])
     world.tick()

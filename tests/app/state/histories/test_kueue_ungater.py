@@ -65,7 +65,7 @@ def failing(world, name):
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0), (2, 0, 3, 1)])
-def test_3_ranks_decide_the_node_and_the_order_of_arrival_does_not(order):
+def test_ranks_decide_the_node_and_the_order_of_arrival_does_not(order):
     pods = numbered([0, 1, 2, 3])
     world = World([node(f"b0/r0/n{i}") for i in range(2)])
     world.put(*[pods[place] for place in order])
@@ -85,7 +85,7 @@ def test_3_ranks_decide_the_node_and_the_order_of_arrival_does_not(order):
         pytest.param([0, 1, 2, -1], "pod g3 has no index", id="negative"),
     ],
 )
-def test_3_a_doubtful_rank_makes_the_whole_pod_set_greedy_and_the_owner_is_told_once(indexes, why):
+def test_a_doubtful_rank_makes_the_whole_pod_set_greedy_and_the_owner_is_told_once(indexes, why):
     world = World(four_racks(), numbered(indexes, gpus=8))
     for _ in range(50):
         world.tick()
@@ -97,19 +97,19 @@ def test_3_a_doubtful_rank_makes_the_whole_pod_set_greedy_and_the_owner_is_told_
     assert len(racks(world.held)) == 1
 
 
-def test_3_a_doubtful_rank_is_not_told_where_it_makes_no_difference():
+def test_a_doubtful_rank_is_not_told_where_it_makes_no_difference():
     world = World(four_racks(), numbered([0, 0], gpus=1))
     assert len(set(world.held.values())) == 1
     assert reasons(world, "RanksNotUsed") == []
 
 
-def test_3_the_offset_is_the_first_rank_of_the_pod_set():
+def test_the_offset_is_the_first_rank_of_the_pod_set():
     pods = numbered([3, 2, 1, 4], **{OFFSET: "1"})
     world = World([node(f"b0/r0/n{i}") for i in range(2)], pods)
     assert [world.held[each.uid] for each in pods] == ["n1", "n0", "n0", "n1"]
 
 
-def test_3_an_offset_that_is_no_number_ungates_nothing_and_is_told():
+def test_an_offset_that_is_no_number_ungates_nothing_and_is_told():
     world = World(four_racks(), numbered([0, 1], **{OFFSET: "one"}))
     world.tick()
     assert world.ungated == []
@@ -118,7 +118,7 @@ def test_3_an_offset_that_is_no_number_ungates_nothing_and_is_told():
     assert f"metadata.annotations[{OFFSET}]: {problem}" in sentence
 
 
-def test_3_running_pods_that_are_not_where_their_ranks_belong_make_the_rest_greedy():
+def test_running_pods_that_are_not_where_their_ranks_belong_make_the_rest_greedy():
     pods = numbered([0, 1, 2, 3], gpus=8)
     bound = [
         msgspec.structs.replace(each, node=on, gates=())
@@ -129,7 +129,7 @@ def test_3_running_pods_that_are_not_where_their_ranks_belong_make_the_rest_gree
     assert ["already are not where" in each for each in reasons(world, "RanksNotUsed")] == [True]
 
 
-def test_3_replacements_get_the_node_of_their_own_rank_whatever_order_they_come_in():
+def test_replacements_get_the_node_of_their_own_rank_whatever_order_they_come_in():
     world = World(four_racks(), [job_pod(i) for i in range(4)], jobs=[job("j", 4)])
     world.patch(world.effects)
     before = world.schedule(*world.pods.values())
@@ -145,21 +145,21 @@ def test_3_replacements_get_the_node_of_their_own_rank_whatever_order_they_come_
 # -- who stays gated -----------------------------------------------------------------------------
 
 
-def test_3_surplus_pods_stay_gated():
+def test_surplus_pods_stay_gated():
     world = World(four_racks(), [job_pod(i) for i in range(4)], jobs=[job("j", 3)])
     for _ in range(20):
         world.tick()
     assert sorted(world.ungated) == ["j-0", "j-1", "j-2"]
 
 
-def test_3_finished_pods_are_not_counted_and_not_ungated():
+def test_finished_pods_are_not_counted_and_not_ungated():
     done = msgspec.structs.replace(job_pod(0), phase="Succeeded", gates=(), node="n00")
     pods = [done, *(job_pod(i) for i in (1, 2))]
     world = World(four_racks(), pods, jobs=[job("j", 3, completions=3, succeeded=1)])
     assert sorted(world.ungated) == ["j-1", "j-2"]
 
 
-def test_3_a_pod_whose_target_node_has_failed_stays_gated_until_there_is_another_plan():
+def test_a_pod_whose_target_node_has_failed_stays_gated_until_there_is_another_plan():
     world = World(four_racks(), numbered([0, 1, 2, 3], gpus=8))
     first = dict(world.held)
     for uid in first:
@@ -178,7 +178,7 @@ def test_3_a_pod_whose_target_node_has_failed_stays_gated_until_there_is_another
     assert all(effect.nodes[0] in world.held.values() for effect in again)
 
 
-def test_3_a_replacement_stays_gated_while_there_is_no_node_for_it():
+def test_a_replacement_stays_gated_while_there_is_no_node_for_it():
     world = World(four_racks(), numbered([0, 1, 2, 3], gpus=8, gates=()))
     world.schedule(*world.pods.values())
     lost = world.pods["uid-g3"]
@@ -196,7 +196,7 @@ def test_3_a_replacement_stays_gated_while_there_is_no_node_for_it():
     assert world.held == {"uid-g9": lost.node}
 
 
-def test_3_a_replacement_behind_a_foreign_gate_stays_gated_and_its_place_stays_held():
+def test_a_replacement_behind_a_foreign_gate_stays_gated_and_its_place_stays_held():
     world = World(four_racks(), numbered([0, 1, 2], gpus=8, gates=()))
     world.schedule(*world.pods.values())
     lost = world.pods["uid-g1"]
@@ -215,7 +215,7 @@ def test_3_a_replacement_behind_a_foreign_gate_stays_gated_and_its_place_stays_h
 # -- expectations --------------------------------------------------------------------------------
 
 
-def test_3_no_second_patch_before_the_watch_shows_the_first_even_when_it_was_written():
+def test_no_second_patch_before_the_watch_shows_the_first_even_when_it_was_written():
     world = World(four_racks(), numbered([0, 1]))
     world._take(world.engine.ungate_finished("uid-g0", Ungated(), world.now))
     world.put(world.pods["uid-g0"])  # the watch is late: it still shows the gate
@@ -228,7 +228,7 @@ def test_3_no_second_patch_before_the_watch_shows_the_first_even_when_it_was_wri
     assert sorted(world.ungated) == ["g0", "g1"]
 
 
-def test_3_a_patch_nobody_has_heard_of_is_sent_again_after_a_while():
+def test_a_patch_nobody_has_heard_of_is_sent_again_after_a_while():
     world = World(four_racks(), numbered([0, 1]))
     for _ in range(13):
         world.tick(1.0)
@@ -236,7 +236,7 @@ def test_3_a_patch_nobody_has_heard_of_is_sent_again_after_a_while():
     assert len({(effect.uid, effect.nodes) for effect in world.told(Ungate)}) == 2
 
 
-def test_3_a_pod_that_is_deleted_is_not_waited_for_and_its_successor_is_patched_itself():
+def test_a_pod_that_is_deleted_is_not_waited_for_and_its_successor_is_patched_itself():
     world = World(four_racks(), numbered([0, 1]))
     gone = world.pods["uid-g0"]
     world.delete(gone)

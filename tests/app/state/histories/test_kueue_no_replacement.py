@@ -34,7 +34,7 @@ from tests.records import RACK, REQUIRED, group, job, job_owner, job_pods, node,
 
 
 @each_trigger
-def test_4_without_another_node_the_verdict_is_one_report_and_nobody_is_evicted(trigger):
+def test_without_another_node_the_verdict_is_one_report_and_nobody_is_evicted(trigger):
     world = running(pods=4)
     trigger(world, where(world))
     terminate(world)
@@ -48,7 +48,7 @@ def test_4_without_another_node_the_verdict_is_one_report_and_nobody_is_evicted(
 
 
 @each_trigger
-def test_4_with_fail_fast_the_gang_is_evicted_after_the_first_search_in_vain(trigger):
+def test_with_fail_fast_the_gang_is_evicted_after_the_first_search_in_vain(trigger):
     world = running(pods=4, fail_fast=True)
     trigger(world, where(world))
     terminate(world)
@@ -61,7 +61,7 @@ def test_4_with_fail_fast_the_gang_is_evicted_after_the_first_search_in_vain(tri
 
 
 @each_trigger
-def test_4_with_fail_fast_a_spare_place_is_as_good_as_another_node(trigger):
+def test_with_fail_fast_a_spare_place_is_as_good_as_another_node(trigger):
     annotations = {**group("g", 3, RACK), "corral.dev/spare-pods": "1"}
     pods = [pod(f"g{i}", annotations=annotations) for i in range(3)]
     world = World([node(f"b0/r0/n{i}") for i in range(4)], pods, fail_fast=True)
@@ -75,7 +75,7 @@ def test_4_with_fail_fast_a_spare_place_is_as_good_as_another_node(trigger):
     assert replace(world, annotations=annotations) == {"g1-new": spare}
 
 
-def test_4_with_fail_fast_and_another_node_nobody_is_evicted():
+def test_with_fail_fast_and_another_node_nobody_is_evicted():
     world = running(fail_fast=True)
     remove(world, where(world))
     terminate(world)
@@ -85,7 +85,7 @@ def test_4_with_fail_fast_and_another_node_nobody_is_evicted():
     assert len(replace(world)) == 1
 
 
-def test_4_an_eviction_that_took_no_effect_is_asked_for_again_and_no_more_once_the_gang_is_gone():
+def test_an_eviction_that_took_no_effect_is_asked_for_again_and_no_more_once_the_gang_is_gone():
     """A disruption budget may have refused it, or nobody answered; the cluster is quiet."""
     world = running(pods=4, fail_fast=True)
     remove(world, where(world))
@@ -101,7 +101,7 @@ def test_4_an_eviction_that_took_no_effect_is_asked_for_again_and_no_more_once_t
     assert len(world.told(Evict)) == first + 3
 
 
-def test_4_an_evicted_gang_starts_again_as_a_whole_elsewhere():
+def test_an_evicted_gang_starts_again_as_a_whole_elsewhere():
     world = running(pods=4, fail_fast=True)
     bad = where(world)
     remove(world, bad)
@@ -118,7 +118,7 @@ def test_4_an_evicted_gang_starts_again_as_a_whole_elsewhere():
     assert racks(placed) != {bad[:2]}
 
 
-def test_4_a_mistake_of_the_replacement_evicts_nobody():
+def test_a_mistake_of_the_replacement_evicts_nobody():
     world = running(fail_fast=True)
     fail(world)
     annotations = {**group("g", 2), REQUIRED: "example.com/unknown-level"}
@@ -373,7 +373,7 @@ def play(world, kind, index):
 @pytest.mark.slow
 @pytest.mark.parametrize("fail_fast", [False, True])
 @given(steps=st.lists(step, max_size=30))
-def test_4_nothing_is_ever_done_to_a_pod_that_runs_but_its_eviction(fail_fast, steps):
+def test_nothing_is_ever_done_to_a_pod_that_runs_but_its_eviction(fail_fast, steps):
     world = World(four_racks(), members("g", 3), fail_fast=fail_fast)
     world.schedule(*world.pods.values())
     for kind, index in steps:
@@ -388,7 +388,7 @@ def test_4_nothing_is_ever_done_to_a_pod_that_runs_but_its_eviction(fail_fast, s
     assert len({(each.node) for each in live}) == len(live)  # 8 of 8 GPUs each
 
 
-def test_4_a_binding_asked_for_again_names_the_node_the_pod_runs_on():
+def test_a_binding_asked_for_again_names_the_node_the_pod_runs_on():
     world = running()
     on = where(world)
     change(world, on, is_ready=False)

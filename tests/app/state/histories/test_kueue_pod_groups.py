@@ -47,7 +47,7 @@ def reasons(world):
 # -- 5.4 role hash ---------------------------------------------------------------------------------
 
 
-def test_5_4_an_existing_role_hash_tells_pod_sets_apart():
+def test_an_existing_role_hash_tells_pod_sets_apart():
     pods = [
         pod(f"g{i}", annotations={**group("g", 4, RACK), ROLE_HASH: f"hash{i // 2}"})
         for i in range(4)
@@ -59,7 +59,7 @@ def test_5_4_an_existing_role_hash_tells_pod_sets_apart():
 
 
 # Kueue takes the first pod of a role for all of them; Corral counts what each pod asks for.
-def test_5_4_pods_of_one_role_hash_that_ask_for_different_amounts_are_counted_each_for_itself():
+def test_pods_of_one_role_hash_that_ask_for_different_amounts_are_counted_each_for_itself():
     said = {**group("g", 2, RACK), ROLE_HASH: "same"}
     pods = [pod("g0", gpus=2, annotations=said), pod("g1", gpus=8, annotations=said)]
     world = World(four_racks(), pods)
@@ -67,7 +67,7 @@ def test_5_4_pods_of_one_role_hash_that_ask_for_different_amounts_are_counted_ea
     assert len(world.schedule(*pods)) == 2
 
 
-def test_5_4_the_replacement_of_a_role_takes_the_place_of_its_own_role():
+def test_the_replacement_of_a_role_takes_the_place_of_its_own_role():
     small, large = ({**group("g", 3, RACK), ROLE_HASH: role} for role in ("small", "large"))
     pods = [pod("g0", gpus=4, annotations=small), pod("g1", gpus=4, annotations=small)]
     world = World(four_racks(), [*pods, pod("g2", gpus=8, annotations=large)])
@@ -83,7 +83,7 @@ def test_5_4_the_replacement_of_a_role_takes_the_place_of_its_own_role():
 # -- 5.5 construction ------------------------------------------------------------------------------
 
 
-def test_5_5_fewer_runnable_pods_than_expected_wait_and_are_one_event():
+def test_fewer_runnable_pods_than_expected_wait_and_are_one_event():
     world = World(four_racks(), members("g", 4, gates=GATED)[:3], gather_seconds=10.0)
     for _ in range(100):
         world.tick(1.0)
@@ -93,7 +93,7 @@ def test_5_5_fewer_runnable_pods_than_expected_wait_and_are_one_event():
     assert world.ungated == []
 
 
-def test_5_5_failed_pods_are_not_counted():
+def test_failed_pods_are_not_counted():
     dead = pod("g0", on="n00", phase="Failed", annotations=group("g", 3, RACK))
     world = World(four_racks(), [dead, *members("g", 3)[1:]])
     world.tick()
@@ -103,14 +103,14 @@ def test_5_5_failed_pods_are_not_counted():
     assert len(world.held) == 3
 
 
-def test_5_5_unbound_pods_that_are_being_deleted_are_not_counted():
+def test_unbound_pods_that_are_being_deleted_are_not_counted():
     leaving = pod("g0", annotations=group("g", 2, RACK), is_terminating=True)
     world = World(four_racks(), [leaving, members("g", 2)[1]])
     world.tick()
     assert world.held == {}
 
 
-def test_5_5_of_too_many_pods_those_that_were_ungated_stay_whatever_their_age():
+def test_of_too_many_pods_those_that_were_ungated_stay_whatever_their_age():
     said = group("g", 2, RACK)
     young = [
         pod(f"g{i}", annotations=said, gates=GATED, created="2026-01-02T00:00:00Z")
@@ -126,7 +126,7 @@ def test_5_5_of_too_many_pods_those_that_were_ungated_stay_whatever_their_age():
     assert reasons(world) == ["PodNotInGang"]
 
 
-def test_5_5_of_too_many_gated_pods_the_youngest_are_out():
+def test_of_too_many_gated_pods_the_youngest_are_out():
     said = group("g", 2, RACK)
     pods = [
         pod(f"g{i}", annotations=said, gates=GATED, created=f"2026-01-01T00:00:0{9 - i}Z")
@@ -136,7 +136,7 @@ def test_5_5_of_too_many_gated_pods_the_youngest_are_out():
     assert sorted(world.ungated) == ["g2", "g3"]
 
 
-def test_5_5_fast_admission_is_for_pods_alike_and_another_shape_takes_one_of_the_places():
+def test_fast_admission_is_for_pods_alike_and_another_shape_takes_one_of_the_places():
     said = {**group("g", 3, RACK), **FAST}
     world = World(four_racks(), [pod("g0", annotations=said)])
     world.schedule(world.pods["uid-g0"])
@@ -151,14 +151,14 @@ def test_5_5_fast_admission_is_for_pods_alike_and_another_shape_takes_one_of_the
     assert world.gang().phase is Phase.RUNNING
 
 
-def test_5_5_fast_admission_never_has_more_pods_than_the_total_count():
+def test_fast_admission_never_has_more_pods_than_the_total_count():
     said = {**group("g", 2, RACK), **FAST}
     world = World(four_racks(), [pod(f"g{i}", annotations=said) for i in range(3)])
     assert sorted(world.held) == ["uid-g0", "uid-g1"]
     assert "is one more than the 2 pods" in world.filter(world.pods["uid-g2"]).sentence
 
 
-def test_5_5_fast_admission_leaves_the_places_of_those_to_come_to_nobody():
+def test_fast_admission_leaves_the_places_of_those_to_come_to_nobody():
     said = {**group("g", 4, RACK), **FAST}
     world = World([node(f"b0/r0/n{i}") for i in range(4)], [pod("g0", annotations=said)])
     world.schedule(world.pods["uid-g0"])
@@ -172,7 +172,7 @@ def test_5_5_fast_admission_leaves_the_places_of_those_to_come_to_nobody():
 # -- 5.6 running -----------------------------------------------------------------------------------
 
 
-def test_5_6_a_group_has_finished_when_as_many_pods_have_succeeded_as_it_declares():
+def test_a_group_has_finished_when_as_many_pods_have_succeeded_as_it_declares():
     world = started(3)
     for name in ("g0", "g1", "g2"):
         turn(world, name, "Succeeded")
@@ -184,7 +184,7 @@ def test_5_6_a_group_has_finished_when_as_many_pods_have_succeeded_as_it_declare
     assert "is one more than the 3 pods" in world.filter(late).sentence
 
 
-def test_5_6_a_group_has_finished_when_nothing_runs_and_one_pod_may_not_be_retried():
+def test_a_group_has_finished_when_nothing_runs_and_one_pod_may_not_be_retried():
     world = started(2, settings={"delete_excess_pods": True})
     annotate(world, "g1", **UNRETRIABLE)
     turn(world, "g1", "Failed")
@@ -198,7 +198,7 @@ def test_5_6_a_group_has_finished_when_nothing_runs_and_one_pod_may_not_be_retri
     assert [effect.name for effect in world.told(Delete)] == ["late"]
 
 
-def test_5_6_a_serving_group_never_finishes():
+def test_a_serving_group_never_finishes():
     world = started(2, **SERVING)
     for round_ in range(3):
         for each in list(world.pods.values()):
@@ -211,7 +211,7 @@ def test_5_6_a_serving_group_never_finishes():
     assert "PodNotInGang" not in reasons(world)
 
 
-def test_5_6_the_place_of_a_serving_pod_that_succeeded_is_not_reclaimed():
+def test_the_place_of_a_serving_pod_that_succeeded_is_not_reclaimed():
     world = started(4, **SERVING)
     lost = world.pods["uid-g2"].node
     turn(world, "g2", "Succeeded")
@@ -222,14 +222,14 @@ def test_5_6_the_place_of_a_serving_pod_that_succeeded_is_not_reclaimed():
     assert world.schedule(fresh) == {"g9": lost}
 
 
-def test_5_6_the_place_of_any_other_pod_that_succeeded_is():
+def test_the_place_of_any_other_pod_that_succeeded_is():
     world = started(4)
     lost = world.pods["uid-g2"].node
     turn(world, "g2", "Succeeded")
     assert lost not in world.filter(pod("stranger")).without
 
 
-def test_5_6_a_total_count_lowered_on_the_running_pods_costs_nobody_its_node():
+def test_a_total_count_lowered_on_the_running_pods_costs_nobody_its_node():
     world = started(4)
     for name in ("g0", "g1", "g2", "g3"):
         annotate(world, name, **{TOTAL: "2"})
@@ -245,7 +245,7 @@ def test_5_6_a_total_count_lowered_on_the_running_pods_costs_nobody_its_node():
     assert "is one more than the 2 pods" in world.filter(fresh).sentence
 
 
-def test_5_6_a_total_count_changed_on_one_running_pod_is_no_contradiction_any_more():
+def test_a_total_count_changed_on_one_running_pod_is_no_contradiction_any_more():
     world = started(3)
     annotate(world, "g2", **{TOTAL: "7"})
     world.tick()
@@ -253,7 +253,7 @@ def test_5_6_a_total_count_changed_on_one_running_pod_is_no_contradiction_any_mo
     assert reasons(world) == []
 
 
-def test_5_6_a_total_count_edited_before_the_start_counts_once_all_pods_say_so():
+def test_a_total_count_edited_before_the_start_counts_once_all_pods_say_so():
     world = World(four_racks(), members("g", 3)[:2])
     for name in ("g0", "g1"):
         assert world.held == {}
@@ -262,7 +262,7 @@ def test_5_6_a_total_count_edited_before_the_start_counts_once_all_pods_say_so()
     assert len(world.held) == 2
 
 
-def test_5_6_a_replacement_waits_for_room_while_its_predecessor_is_ending():
+def test_a_replacement_waits_for_room_while_its_predecessor_is_ending():
     world = World([node(f"b0/r0/n{i}") for i in range(2)], members("g", 2))
     world.schedule(*world.pods.values())
     dying = msgspec.structs.replace(world.pods["uid-g1"], is_terminating=True)
