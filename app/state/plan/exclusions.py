@@ -17,7 +17,7 @@ from topology.model.answer import NoFit
 from topology.model.resources import Mask, Rows
 
 REFUSED = "refused by kube-scheduler"
-EARMARKED = "kept for a gang that has waited longer"
+EARMARKED = "kept for a gang that comes before it"
 ELSEWHERE = "not among the nodes the pod was narrowed to"
 UNLABELLED = "without a label of every level"
 

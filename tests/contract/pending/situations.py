@@ -307,12 +307,12 @@ def earmarked() -> Situation:
         cluster.create_all(gang(1))
 
     def remedy(cluster: Cluster, said: Object) -> None:
-        assert any("waited longer" in each["reason"] for each in said["excluded"])
+        assert any("comes before it" in each["reason"] for each in said["excluded"])
         for at in range(4):
             cluster.delete("Pod", f"old-{at}")
 
     return Situation(
-        "earmarked", "DoesNotFit", "waited longer", make, remedy, pods=1,
+        "earmarked", "DoesNotFit", "comes before it", make, remedy, pods=1,
         nodes=grid(racks=4, nodes=4, gpus=8),
         settings={"starvation_seconds": 1.0, "earmarked_share": 0.3},
     )  # fmt: skip

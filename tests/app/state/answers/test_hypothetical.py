@@ -423,7 +423,7 @@ def test_a_node_kept_for_a_gang_that_starves_is_no_place_for_later_ones():
     key = waiting(world, "first", total=20) and world.gang("first").key
     world.engine.planner.earmarked[key] = (frozenset({"n00"}), (-1,))
     answer = asked(world, pods[0], whole(template("t", gpus=9), cluster.node("n00")))
-    kept = Possible(("t",), {"n00": "kept for a gang that has waited longer"})
+    kept = Possible(("t",), {"n00": "kept for a gang that comes before it"})
     assert answer == kept
     (not_shown,) = members("later", 1)
     assert asked(world, not_shown, whole(template("t"), cluster.node("n00"))) == kept

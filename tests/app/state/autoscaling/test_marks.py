@@ -300,7 +300,7 @@ def test_a_mark_names_the_version_of_its_pod_so_that_a_binding_is_not_undone():
 
 
 def test_a_gang_that_is_kept_off_nodes_by_an_earmark_is_not_marked():
-    """Nodes are kept for one that has waited longer: that is no lack of capacity."""
+    """Nodes are kept for one that comes before it: that is no lack of capacity."""
     settings = {"starvation_seconds": 50.0, "needs_nodes_seconds": 100.0, "earmark_seconds": 9e3}
     small = [pod(f"o{r}", on=f"n{r}0", phase="Running") for r in range(4)]
     world = Marking(four_racks(), [*small, *gated("large", 4)], **settings)

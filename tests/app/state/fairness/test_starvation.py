@@ -50,7 +50,7 @@ def test_a_smaller_gang_that_comes_later_does_not_get_the_earmarked_rack():
     world.put(*members("small", 2))
     world.tick()
     assert world.held == {}
-    assert "kept for a gang that has waited longer" in world.reports[-1]
+    assert "kept for a gang that comes before it" in world.reports[-1]
 
 
 def test_a_gang_of_higher_priority_passes():
