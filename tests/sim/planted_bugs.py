@@ -139,7 +139,7 @@ PLANTED = (
     ),
     Planted(
         "app.state.plan.planner.Planner.capacity_grew",
-        Change("statement", "self._unfit.grew(nodes)", becomes="pass"),
+        Change("statement", "self.searches.unfit.grew(nodes)", becomes="pass"),
         "a request that did not fit once is never searched for again",
         is_quick=True,
     ),
