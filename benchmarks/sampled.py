@@ -1,7 +1,7 @@
 """Where a process of ours spends its CPU: py-spy looks at its stack some hundred times a second.
 
-stack, outermost first      run › handle › _answered › filter › find
-                                                       └─ the innermost frame of a known part
+stack, outermost first      run ─ handle ─ _answered ─ filter ─ find
+                                                    └─ the innermost frame of a known part
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ same cores. Members are pods of a Kueue pod group.
 W5 to W7 are one gang that takes longer to pass kube-scheduler than a /bind is held. What Corral's
 work for one of its pods costs is set beside as many pods in gangs of 64. J2 is W2 as users have it:
 250 Jobs, of which Kubernetes' own Job controller makes the pods, with more requests a second than
-it may make as it comes. With `--profile` py-spy says which part of Corral takes how much of its CPU:
-the innermost frame decides that is of a part, so that a part has the libraries that it calls.
+it may make as it comes. With `--profile` py-spy says which part of Corral takes how much of its
+CPU: the innermost frame that is of a part decides, so that a part has the libraries that it calls.
 """
 
 from __future__ import annotations
