@@ -110,7 +110,7 @@ elif [ -z "$(sh tests/controlplane/build.sh --missing)" ] || command -v go >/dev
     if chrt --idle 0 true 2>/dev/null; then
         idle='chrt --idle 0' # whoever else wakes up has the core at once
     fi
-    setsid $idle sh -c "$simulate" "$bin/python" 1 </dev/null >"$logs/simulator" 2>&1 &
+    setsid $idle sh -c "$simulate" "$bin/python" 2 </dev/null >"$logs/simulator" 2>&1 &
     simulator=$!
     check 'building the control plane' sh tests/controlplane/build.sh
     CORRAL_E2E=required
