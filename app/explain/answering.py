@@ -36,7 +36,7 @@ from topology.errors import InvalidRequest
 from topology.fit.fit import NOT_OPEN, pods_per_node
 from topology.model import answer as answers
 from topology.model.answer import NoFit, Placement
-from topology.model.changed_capacity import as_if
+from topology.model.changed_capacity import emptied
 from topology.model.request import Group, PodSet
 from topology.model.resources import Counts, Mask
 from topology.relax.relax import Leeway, relaxations
@@ -376,7 +376,7 @@ def _fits_later(told: Told) -> bool:
     if opened is None:
         return False
     capacity = told.request.capacity
-    books = as_if(capacity, np.zeros_like(capacity.used), np.ones_like(capacity.is_open))
+    books = emptied(capacity, np.ones_like(capacity.is_open))
     return isinstance(search(replace(opened, capacity=books)), Placement)
 
 

@@ -88,6 +88,11 @@ def as_if(capacity: Capacity, taken: Counts, is_open: Mask) -> Capacity:
     return books
 
 
+def emptied(capacity: Capacity, is_open: Mask) -> Capacity:
+    """Books in which nothing is taken. Shapes: (N,)."""
+    return as_if(capacity, np.zeros_like(capacity.used), is_open)
+
+
 def arrived(capacity: Capacity, arriving: Iterable[tuple[Sequence[int], Pairs]]) -> Capacity:
     """Books in which these pods, (request, slots) each, are there already."""
     taken = capacity.used + capacity.held

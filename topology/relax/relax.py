@@ -42,7 +42,7 @@ from topology.model.answer import (
     WiderLevel,
 )
 from topology.model.capacity import Capacity
-from topology.model.changed_capacity import Changes, Masks, as_if, returning
+from topology.model.changed_capacity import Changes, Masks, emptied, returning
 from topology.model.request import Gang, Group, PodSet
 from topology.model.tree import Tree
 from topology.relax.feasibility import Feasibility
@@ -246,11 +246,8 @@ def _edited(gang: Gang, instead: Mapping[int, Group | PodSet]) -> Gang:
 
 
 def _never(feasibility: Feasibility, back: Changes) -> tuple[Never, ...]:
-    books = as_if(
-        feasibility.capacity,
-        np.zeros_like(feasibility.capacity.used),
-        np.ones_like(feasibility.capacity.is_open),
-    )
+    capacity = feasibility.capacity
+    books = emptied(capacity, np.ones_like(capacity.is_open))
     masks = back.allowed(feasibility.masks, range(back.number))
     answer = feasibility.answer(capacity=books, masks=masks)
     return (Never(answer),) if isinstance(answer, NoFit) else ()

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from app.state.gang.gang import Gang
 from app.state.plan.planner import Planner
 from app.state.plan.question.request import SearchRequest
-from topology.model.changed_capacity import as_if
+from topology.model.changed_capacity import emptied
 from topology.relax.anywhere import anywhere
 
 
@@ -45,7 +43,7 @@ def _anywhere(request: SearchRequest) -> SearchRequest:
 
 def _emptied(request: SearchRequest) -> SearchRequest:
     capacity = request.capacity
-    books = as_if(capacity, np.zeros_like(capacity.used), capacity.is_open)
+    books = emptied(capacity, capacity.is_open)
     return replace(
         request, capacity=books, roomy=None, options=replace(request.options, arriving=())
     )

@@ -29,7 +29,7 @@ import numpy as np
 from app.state.plan.question.pod_sets import slots_of
 from app.state.plan.question.request import SearchRequest, inside, search
 from topology.model.answer import NoFit, Pairs, Placement
-from topology.model.changed_capacity import as_if
+from topology.model.changed_capacity import arrived
 from topology.model.request import Gang, Group, Leader, PodSet
 from topology.model.resources import Mask
 from topology.pod_set.unplaced import added
@@ -56,13 +56,8 @@ class Unplaced:
     @property
     def as_if_there(self) -> SearchRequest:
         """The same on books that have these pods."""
-        request = self.request
-        capacity = request.capacity
-        taken = capacity.used + capacity.held
-        for vector, placed in request.options.arriving:
-            for row, amount in enumerate(vector[: len(taken)]):
-                taken[row][placed.indices] += amount * placed.pods
-        books = as_if(capacity, taken, capacity.is_open)
+        request, arriving = self.request, self.request.options.arriving
+        books = arrived(request.capacity, arriving)
         return replace(request, capacity=books, options=replace(request.options, arriving=()))
 
 
