@@ -30,10 +30,7 @@ from app.state.plan.elsewhere.search_on import SearchesOn
 from app.state.plan.exclusions import Told
 from app.state.plan.in_parts import InParts
 from app.state.plan.question.parts import Unplaced
-from app.state.plan.question.pod_sets import (
-    PodSetMembers,
-    flaw_in_units,
-)
+from app.state.plan.question.pod_sets import PodSetMembers, flaw_in_units
 from app.state.plan.question.request import (
     Builder,
     Question,
@@ -56,7 +53,7 @@ from app.state.turns.budget import POD, Budget
 from app.state.turns.queue import Rank, rank_in_queue
 from topology.errors import InvalidRequest
 from topology.fit.fit import pods_per_node
-from topology.model.answer import NoFit, Placement
+from topology.model.answer import NoFit
 from topology.model.request import DomainOrder
 
 
@@ -200,14 +197,12 @@ class Planner:
         if in_parts is not None:
             with suppress(InvalidRequest):
                 found = self.searches.allowed_parts(in_parts.requests().mapped(change)).answer()
-                is_unknown = isinstance(found, Unplaced) and found.why.is_unfinished
-                yield None if is_unknown else not isinstance(found, Unplaced)
+                yield _is_found(found.why if isinstance(found, Unplaced) else None)
             return
         for request in self.requests(gang, is_free=True):
             with suppress(InvalidRequest):
                 answer = search(self.searches.allowed(change(request)))
-                is_unknown = isinstance(answer, NoFit) and answer.is_unfinished
-                yield None if is_unknown else isinstance(answer, Placement)
+                yield _is_found(answer if isinstance(answer, NoFit) else None)
 
     def _question(
         self, gang: Gang, pod_sets: tuple[PodSetMembers, ...], offer: Offer | None
@@ -373,3 +368,10 @@ class Planner:
         """Nodes that are kept for any gang."""
         each = chain(self.earmarked.values(), self.new_nodes.values())
         return frozenset().union(*(nodes for nodes, _ in each))
+
+
+def _is_found(why_not: NoFit | None) -> bool | None:
+    """Whether a search has found a place; None: there was no time to end it."""
+    if why_not is None:
+        return True
+    return None if why_not.is_unfinished else False

@@ -129,8 +129,7 @@ class Searches:
                     return answered
             found = self.allowed_parts(requests).answer()
         except InvalidRequest as error:
-            is_split = any(pod_set.is_split for pod_set in question.pod_sets)
-            return NoPlan(InvalidGang(str(error), is_permanent=not is_split))
+            return _invalid(question, error)
         if not isinstance(found, Unplaced):
             return in_parts.plan(found)
         if found.why.is_unfinished:
@@ -260,9 +259,7 @@ class Searches:
             allowed = self.allowed(request)
             answer = search(allowed)
         except InvalidRequest as error:
-            # That pods were narrowed to different domains is no mistake of their owner.
-            is_split = any(pod_set.is_split for pod_set in question.pod_sets)
-            return NoPlan(InvalidGang(str(error), is_permanent=not is_split))
+            return _invalid(question, error)
         if isinstance(answer, Placement):
             plan = plan_of(question.gang, answer, question.pod_sets, topology)
             return self._as_before(question, allowed, plan, topology) or plan
@@ -305,6 +302,13 @@ class Searches:
                 if is_as_large and near >= nearest:
                     return again
         return None
+
+
+def _invalid(question: Question, error: InvalidRequest) -> NoPlan:
+    """The verdict on what cannot be asked."""
+    # That pods were narrowed to different domains is no mistake of their owner.
+    is_split = any(pod_set.is_split for pod_set in question.pod_sets)
+    return NoPlan(InvalidGang(str(error), is_permanent=not is_split))
 
 
 def _with_allowance(request: SearchRequest, allowance: Allowance) -> SearchRequest:
