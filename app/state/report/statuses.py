@@ -26,7 +26,7 @@ from app.state.objects.pools import Pools
 LEAST_SECONDS, MOST_SECONDS = 10.0, 300.0  # until a status that does not show is sent again
 LOST_SECONDS = 1.0  # the same of one that was lost, and is for a version of its object
 REVIEW_SECONDS = 1.0
-_WAITS = (Phase.GATHERING, Phase.WAITING, Phase.REPAIRING)  # pods wait, and it is known why
+_WAITS = (Phase.GATHERING, Phase.WAITING, Phase.REPAIRING)  # pods wait
 
 
 @dataclass(slots=True)
@@ -121,7 +121,9 @@ class Statuses:
         if spec is None:
             return ()
         ended = Counter(each.pod.phase for each in gang.members.values() if each.pod.is_finished)
-        says_why = gang.phase in _WAITS and not gang.reporting.is_pending
+        # What comes for a gang that ends waits beside pods that run.
+        has_waiting = gang.phase in _WAITS or bool(gang.ending)
+        says_why = has_waiting and not gang.reporting.is_pending
         view = GangView(
             gang.phase.value,
             gang.membership.members_live,

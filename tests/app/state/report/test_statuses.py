@@ -38,8 +38,8 @@ class BandWorld(World):
         return [(each.path, each.uid, dict(each.status)) for each in self.told(WriteStatus)]
 
 
-def with_a_band():
-    world = BandWorld(four_racks(), kinds=(*LISTED, "Band"))
+def with_a_band(**settings):
+    world = BandWorld(four_racks(), kinds=(*LISTED, "Band"), **settings)
     world.apply(Listed("Band", (BAND,)))
     world.tick()
     return world
@@ -99,6 +99,20 @@ def test_a_gang_of_which_a_pod_is_lost_and_finds_no_place_says_why():
     status = world.written()[-1][2]
     assert (status["phase"], status["seated"]) == ("repairing", len(placed) - 1)
     assert "runs without 1 of its pods" in status["reason"]
+
+
+def test_a_gang_that_ends_as_a_whole_says_why_the_pods_wait_that_have_come_for_it():
+    world = with_a_band(disruption="all")
+    world.put(*PLAYERS)
+    world.schedule(*PLAYERS)
+    lost = world.pods[PLAYERS[0].uid]
+    world.put(replace(lost, is_preempted=True, is_terminating=True))
+    world.tick(1.0)
+    world.delete(lost)
+    # The other one still runs: a PodDisruptionBudget keeps it.
+    world.put(replace(PLAYERS[0], name="again", uid="uid-again"))
+    world.tick(1.0)
+    assert "goes for a pod of higher priority" in world.written()[-1][2]["reason"]
 
 
 def test_a_status_that_was_written_is_not_written_again():
