@@ -26,7 +26,7 @@ from app.errors import ApiError
 from app.fair_queue import FairQueue
 from app.kube.client.backoff import Backoff
 from app.kube.client.deadline import answered_within
-from app.kube.client.work_queue import TokenBucket, WorkQueue
+from app.kube.client.queue.work_queue import TokenBucket, WorkQueue
 from app.state.effects import EmitEvent, ObjectRef
 
 log = structlog.get_logger(__name__)

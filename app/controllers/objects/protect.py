@@ -1,7 +1,7 @@
 """Annotates nodes that gangs have places on, so that node autoscalers keep them, or undoes that.
 
-Each change is tried once (`app/kube/client/one_try.py`): the engine sends it again for as long as
-the watch does not show it.
+Each change is tried once (`app/kube/client/queue/one_try.py`): the engine sends it again for as
+long as the watch does not show it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, Protocol
 
-from app.kube.client.one_try import REFUSED_SECONDS, WRITE_SECONDS, OneTry
+from app.kube.client.queue.one_try import REFUSED_SECONDS, WRITE_SECONDS, OneTry
 from app.state.effects import ProtectNode
 
 NODES = "/api/v1/nodes"

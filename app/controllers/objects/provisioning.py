@@ -22,8 +22,8 @@ import structlog
 from app.dialects.provisioning import keys, making
 from app.errors import ApiError, Conflict, Forbidden, NotFound
 from app.kube.client.deadline import answered_within
-from app.kube.client.refusals import Refusals
-from app.kube.client.work_queue import WorkQueue
+from app.kube.client.queue.refusals import Refusals
+from app.kube.client.queue.work_queue import WorkQueue
 from app.state.effects import AskedPods, AskNodes, EndAsk
 
 log = structlog.get_logger(__name__)

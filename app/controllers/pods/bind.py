@@ -36,7 +36,7 @@ from app.errors import (
 )
 from app.kube.client.backoff import Backoff
 from app.kube.client.deadline import answered_within
-from app.kube.client.work_queue import WorkQueue
+from app.kube.client.queue.work_queue import WorkQueue
 from app.kube.core.objects import PodRecord
 from app.state.effects import Bind, BindFailed, BindOutcome, Bound
 

@@ -25,7 +25,7 @@ from app.dialects.workloads.record import patch_of_suspension
 from app.errors import ApiError, Conflict, NotFound
 from app.kube.client.backoff import Backoff
 from app.kube.client.deadline import answered_within
-from app.kube.client.work_queue import TokenBucket, WorkQueue
+from app.kube.client.queue.work_queue import TokenBucket, WorkQueue
 from app.state.effects import Delete, Evict, EvictOutcome, Suspend, TryEviction
 
 log = structlog.get_logger(__name__)

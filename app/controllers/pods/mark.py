@@ -1,7 +1,7 @@
 """Says in the condition of pods behind our gate that they need a node, or takes it back.
 
-Each is tried once (`app/kube/client/one_try.py`): the engine sends it again for as long as the
-watch does not show it.
+Each is tried once (`app/kube/client/queue/one_try.py`): the engine sends it again for as long as
+the watch does not show it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Literal, Protocol
 
-from app.kube.client.one_try import REFUSED_SECONDS, WRITE_SECONDS, OneTry
+from app.kube.client.queue.one_try import REFUSED_SECONDS, WRITE_SECONDS, OneTry
 from app.kube.decoding.decode import GATED, UNSCHEDULABLE
 from app.state.effects import Mark
 

@@ -22,7 +22,7 @@ import structlog
 
 from app.errors import ApiError, Conflict, NotFound
 from app.kube.client.deadline import answered_within
-from app.kube.client.work_queue import WorkQueue
+from app.kube.client.queue.work_queue import WorkQueue
 from app.state.effects import Ungate, Ungated, UngateFailed, UngateOutcome
 
 log = structlog.get_logger(__name__)

@@ -27,7 +27,7 @@ from app.dialects.corral import NOMINATED, WAKE
 from app.errors import ApiError, Conflict, Forbidden, NotFound
 from app.kube.client.backoff import Backoff
 from app.kube.client.deadline import answered_within
-from app.kube.client.work_queue import TokenBucket, WorkQueue
+from app.kube.client.queue.work_queue import TokenBucket, WorkQueue
 from app.state.effects import Requeue
 
 log = structlog.get_logger(__name__)

@@ -8,7 +8,7 @@ import pytest
 
 from app.controllers.objects.protect import MOST_QUEUED, ProtectController
 from app.errors import ApiError, Conflict, NotFound, Unreachable
-from app.kube.client.one_try import WORKERS
+from app.kube.client.queue.one_try import WORKERS
 from app.state.effects import ProtectNode
 from tests.app.polling import until
 from tests.app.running import running

@@ -10,7 +10,7 @@ import pytest
 
 from app.controllers.pods.mark import GATED_MESSAGE, MOST_QUEUED, MarkController
 from app.errors import ApiError, Conflict, NotFound, Unreachable
-from app.kube.client.one_try import WORKERS
+from app.kube.client.queue.one_try import WORKERS
 from app.state.effects import Mark
 from tests.app.polling import until
 from tests.app.running import running

@@ -14,8 +14,8 @@ import structlog
 
 from app.errors import ApiError, Conflict, NotFound
 from app.kube.client.deadline import answered_within
-from app.kube.client.refusals import Refusals
-from app.kube.client.work_queue import WorkQueue
+from app.kube.client.queue.refusals import Refusals
+from app.kube.client.queue.work_queue import WorkQueue
 
 log = structlog.get_logger(__name__)
 

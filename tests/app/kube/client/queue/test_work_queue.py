@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from app.kube.client.backoff import Backoff
-from app.kube.client.work_queue import TokenBucket, WorkQueue
+from app.kube.client.queue.work_queue import TokenBucket, WorkQueue
 from tests.app.polling import until
 from tests.app.running import running
 
