@@ -9,7 +9,7 @@ from app.cli.record import options as its
 
 if TYPE_CHECKING:
     from app.cli.reach.way import Asked
-    from app.cli.record.dumped import Journal
+    from app.cli.record.from_corral.dumped import Journal
     from app.cli.record.recording import Recording
     from app.cli.record.renaming import Names
 
@@ -102,8 +102,8 @@ def _from_corral(asked: Asked, dump: IO[bytes]) -> tuple[Recording, Journal, Nam
     """Raises: NoAnswer, NoWay, DecodeError, OSError, SettingsError."""
     from app.cli.common.options import note
     from app.cli.reach.way import Corral
-    from app.cli.record.downloading import downloaded
-    from app.cli.record.dumped import recorded
+    from app.cli.record.from_corral.downloading import downloaded
+    from app.cli.record.from_corral.dumped import recorded
     from app.cli.record.renaming import Names
 
     corral = Corral(asked)

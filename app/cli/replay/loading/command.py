@@ -14,7 +14,7 @@ import uvloop
 
 from app.cli.common.columns import aligned, on_one_line
 from app.cli.common.options import Output, write
-from app.cli.record.manifests import node_manifest, pod_manifest
+from app.cli.record.from_corral.manifests import node_manifest, pod_manifest
 from app.cli.replay.loading.client import Client
 from app.cli.replay.loading.driving import Load, Pace
 from app.cli.replay.loading.figures import Figures

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import msgspec
 
-from app.cli.record.manifests import node_manifest, pod_manifest
+from app.cli.record.from_corral.manifests import node_manifest, pod_manifest
 from app.cli.record.recording import Recording
 from app.cli.record.renaming import Names, changed, distinct
 from app.state.journal.lines import decoded
