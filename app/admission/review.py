@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from app.admission.operations import Operation
-from app.admission.validate import FieldError
+from app.admission.validating.validate import FieldError
 
 API_VERSION = "admission.k8s.io/v1"
 KIND = "AdmissionReview"

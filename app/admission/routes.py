@@ -22,10 +22,10 @@ from fastapi import APIRouter, Request, Response
 from starlette.requests import ClientDisconnect
 
 from app.admission import review
-from app.admission.mutate import Mutation, adds_gate, born, mutate, unborn
+from app.admission.mutating.mutate import Mutation, adds_gate, born, mutate, unborn
 from app.admission.review import MalformedReview
 from app.admission.scope import Scope
-from app.admission.validate import FieldError, Thing, Validator
+from app.admission.validating.validate import FieldError, Thing, Validator
 from app.dialects.dialect import Known, none_known
 from app.dialects.registry import Dialects
 from app.dialects.rules import forbidden, too_long

@@ -14,10 +14,10 @@ from typing import Any
 
 import msgspec
 
-from app.admission.mutate import mutate
+from app.admission.mutating.mutate import mutate
 from app.admission.operations import Operation
 from app.admission.scope import Scope
-from app.admission.validate import Thing, Validator
+from app.admission.validating.validate import Thing, Validator
 from app.dialects.dialect import Known
 from app.dialects.making import Object
 from app.dialects.making.parts import mapping

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from app.admission.mutate import mutate
+from app.admission.mutating.mutate import mutate
 from app.admission.scope import Scope, has_opted_out
-from app.admission.validate import Thing, Validator
+from app.admission.validating.validate import Thing, Validator
 from app.dialects import corral
 from app.dialects.registry import DIALECTS, Dialects
 from app.settings import EngineOptions

@@ -338,7 +338,7 @@ class Webhook:
 
 
 def _gets_gate(pod: PodRecord) -> bool:
-    """Whether the webhook would give it the gate, as `app/admission/mutate.py` decides."""
+    """Whether the webhook would give it the gate, as `app/admission/mutating/mutate.py` decides."""
     is_member = DIALECTS.claim(pod) is not None
     return is_member and not DIALECTS.lifts_gates(pod) and own.GATE not in pod.gates
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from app.admission.mutate import mutate
+from app.admission.mutating.mutate import mutate
 from app.admission.scope import Scope
 from app.dialects.registry import DIALECTS
 from app.settings import EngineOptions

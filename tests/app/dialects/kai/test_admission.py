@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.admission.mutate import mutate
+from app.admission.mutating.mutate import mutate
 from app.admission.scope import Scope
-from app.admission.validate import Thing, Validator
+from app.admission.validating.validate import Thing, Validator
 from app.dialects.registry import DIALECTS
 from app.settings import EngineOptions
 from tests.app.dialects.kai.objects import GROUP_NAME, pod_group, sub_group, topology, within

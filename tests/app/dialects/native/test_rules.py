@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.admission.validate import Thing, Validator
+from app.admission.validating.validate import Thing, Validator
 from app.dialects.registry import DIALECTS, Dialects
 from tests.app.admission.port import SCOPE
 from tests.app.dialects.native.composites import composite_object

@@ -11,7 +11,7 @@ import pytest
 from app.admission.namespaces import METADATA_NAME, Namespaces
 from app.admission.routes import MOST_CHECKED_BYTES
 from app.admission.scope import Scope
-from app.admission.validate import MOST_ERRORS, Thing, Validator
+from app.admission.validating.validate import MOST_ERRORS, Thing, Validator
 from app.dialects.registry import DIALECTS
 from app.labels import selector_from_text
 from app.settings import EngineOptions

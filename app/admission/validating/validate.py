@@ -17,7 +17,7 @@ from itertools import islice
 import msgspec
 
 from app.admission.scope import Scope
-from app.admission.templates import Template, controller_of, template_of, templates
+from app.admission.validating.templates import Template, controller_of, template_of, templates
 from app.dialects.dialect import Known, PodSetClaim, PodsMade, TemplateOwner, none_known
 from app.dialects.flaw import Flaw, FlawKind
 from app.dialects.registry import Dialects, Reading

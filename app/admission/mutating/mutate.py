@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from app.admission.markers import markers
+from app.admission.mutating.markers import markers
+from app.admission.mutating.role_hash import role_hash
 from app.admission.operations import Operation, escaped
-from app.admission.role_hash import role_hash
 from app.admission.scope import Scope, has_opted_out
 from app.dialects import corral
 from app.dialects.kueue import pod_groups

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.admission.templates import MOST_TEMPLATES, controller_of, template_of, templates
+from app.admission.validating.templates import MOST_TEMPLATES, controller_of, template_of, templates
 from app.dialects.workloads import KINDS
 from app.dialects.workloads.templates import TemplatePlace
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.admission.mutate import adds_gate, mutate
+from app.admission.mutating.mutate import adds_gate, mutate
 from app.admission.namespaces import METADATA_NAME, Namespaces
 from app.admission.operations import Operation
 from app.admission.scope import Scope

@@ -11,8 +11,8 @@ import pytest
 
 from app.admission.namespaces import METADATA_NAME, Namespaces
 from app.admission.scope import Scope
-from app.admission.templates import MOST_TEMPLATES
-from app.admission.validate import Thing, Validator
+from app.admission.validating.templates import MOST_TEMPLATES
+from app.admission.validating.validate import Thing, Validator
 from app.dialects.corral import WORKLOAD
 from app.dialects.kueue import owners
 from app.dialects.kueue.annotations import PREFERRED, UNCONSTRAINED

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from app.admission.role_hash import role_hash
+from app.admission.mutating.role_hash import role_hash
 from app.errors import DecodeError
 from app.settings import RoleRules
 
