@@ -18,7 +18,7 @@ from app.explain.asking import held_for
 from app.kube.core.objects import Amounts, NodeRecord, ObjectRecord
 from app.kube.core.turns import turn
 from app.kube.watch.events import Kind, Listed
-from app.state.cache.node_refusals import Shaped
+from app.state.cache.eligibility.node_refusals import Shaped
 from app.state.engine import Engine
 from app.state.fairness.run_times import Runs
 from app.state.pods.nominations import Nomination

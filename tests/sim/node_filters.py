@@ -1,6 +1,6 @@
 """kube-scheduler's own filters: may this pod be on this node? All of the simulator asks here.
 
-Written apart from `app.state.eligibility`, so that a bug there is seen here. Only what the world's
+Written apart from `app.state.cache.eligibility`: a bug there is seen here. Only what the world's
 pods use: readiness, cordons, selectors, In terms over names and labels, hard taints, resources.
 """
 

@@ -24,7 +24,7 @@ from app.kube.core.objects import Amounts, NodeRecord, Shape
 from app.kube.core.turns import turn
 from app.kube.decoding.decode import decode_pod
 from app.state.cache.books import is_leaving, is_open
-from app.state.cache.node_table import NodeTable
+from app.state.cache.eligibility.node_table import NodeTable
 from app.state.engine import Engine
 from app.state.gang.gang import Gang
 from topology.fit.fit import pods_per_node

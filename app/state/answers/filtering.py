@@ -17,7 +17,7 @@ from app.dialects.spec import Claim
 from app.kube.core.objects import PodRecord
 from app.state.answers.sampling import Sampling
 from app.state.cache.books import Books
-from app.state.cache.node_refusals import Offer, Refusals
+from app.state.cache.eligibility.node_refusals import Offer, Refusals
 from app.state.claims.unseen import UnseenPods
 from app.state.filter_result import Candidates, Failed, Pinned, Rejected
 from app.state.gang.gang import Gang, Phase

@@ -36,7 +36,7 @@ from app.kube.core.turns import turn
 from app.state.answers.kept_nodes import KeptNodes
 from app.state.answers.scoring import Scoring
 from app.state.cache.books import ALL_NODES, Booking, Books, is_open
-from app.state.cache.eligibility import why_not
+from app.state.cache.eligibility.one_node import why_not
 from app.state.cache.resource_rows import bounded
 from app.state.cache.topology_books import TopologyBooks
 from app.state.claims.claim_reader import ClaimReader

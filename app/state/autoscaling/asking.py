@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from app.dialects.provisioning import keys
 from app.state.autoscaling.useless_nodes import KeptOff
-from app.state.cache.node_refusals import Shaped
+from app.state.cache.eligibility.node_refusals import Shaped
 from app.state.effects import AskedPods, ObjectRef
 from app.state.gang.gang import Gang
 from app.state.gang.members.member import Member

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from app.state.cache.node_refusals import Shaped
+from app.state.cache.eligibility.node_refusals import Shaped
 from app.state.gang.gang import Gang
 from app.state.plan.planner import Planner
 from app.state.plan.single_nodes import with_levels

@@ -37,7 +37,7 @@ import numpy as np
 from app.dialects.spec import GangKey
 from app.kube.core.objects import PodRecord
 from app.state.cache.books import Books
-from app.state.cache.node_table import NodeTable
+from app.state.cache.eligibility.node_table import NodeTable
 from app.state.cache.topology_books import TopologyBooks
 from app.state.fairness.earmark import Earmark, scarce_in
 from app.state.fairness.endings import Endings

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from app.kube.core.objects import NodeRecord
 from app.state.cache.books import Books, is_open
-from app.state.cache.node_table import NodeTable
+from app.state.cache.eligibility.node_table import NodeTable
 from app.state.domains.topologies import Topologies
 from app.state.nodes.invalidation import Invalidation
 from app.state.nodes.repair import Failures, Repairs

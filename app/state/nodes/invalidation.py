@@ -21,7 +21,7 @@ from app.dialects.spec import GangKey
 from app.kube.core.objects import NodeRecord
 from app.state.cache import room
 from app.state.cache.books import Books
-from app.state.cache.eligibility import may_host
+from app.state.cache.eligibility.one_node import may_host
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
 from app.state.pods.nominations import Nomination

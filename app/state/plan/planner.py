@@ -17,8 +17,8 @@ import numpy as np
 
 from app.dialects.spec import GangKey, TierPacking
 from app.state.cache.books import ALL_NODES, Books
-from app.state.cache.node_refusals import Offer, Refusals, Shaped
-from app.state.cache.node_table import NodeTable
+from app.state.cache.eligibility.node_refusals import Offer, Refusals, Shaped
+from app.state.cache.eligibility.node_table import NodeTable
 from app.state.cache.topology_books import TopologyBooks
 from app.state.gang.families import Families
 from app.state.gang.gang import Gang

@@ -15,8 +15,8 @@ from functools import partial
 
 from app.dialects.spec import TierPacking
 from app.state.cache.books import Books
-from app.state.cache.node_refusals import Refusals
-from app.state.cache.node_table import NodeTable
+from app.state.cache.eligibility.node_refusals import Refusals
+from app.state.cache.eligibility.node_table import NodeTable
 from app.state.cache.topology_books import TopologyBooks
 from app.state.effects import PlaceAnswer
 from app.state.gang.last_places import LastPlaces

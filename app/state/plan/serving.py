@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from app.dialects.spec import GangSpec
 from app.state.cache.books import Books
-from app.state.cache.node_table import NodeTable
+from app.state.cache.eligibility.node_table import NodeTable
 from app.state.cache.topology_books import TopologyBooks
 from app.state.gang.families import Families
 from app.state.gang.gang import Gang

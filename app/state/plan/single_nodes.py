@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from app.state.cache import room
 from app.state.cache.books import ALL_NODES, Books, is_open
-from app.state.cache.eligibility import may_stay
+from app.state.cache.eligibility.one_node import may_stay
 from app.state.cache.topology_books import TopologyBooks
 from app.state.gang.families import Families
 from app.state.gang.gang import Gang

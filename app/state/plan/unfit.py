@@ -19,9 +19,9 @@ import numpy as np
 from app.dialects.spec import GangKey
 from app.kube.core.cached import KIB, weight
 from app.state.cache.books import ALL_NODES, Books
-from app.state.cache.eligibility import may_host
-from app.state.cache.node_refusals import Shaped
-from app.state.cache.node_table import NodeTable
+from app.state.cache.eligibility.node_refusals import Shaped
+from app.state.cache.eligibility.node_table import NodeTable
+from app.state.cache.eligibility.one_node import may_host
 from app.state.plan.verdict import NoPlan
 from topology.model.resources import Counts, Rows
 

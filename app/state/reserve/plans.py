@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from app.state.autoscaling.marks import Marks
-from app.state.cache.node_refusals import Offer
+from app.state.cache.eligibility.node_refusals import Offer
 from app.state.fairness.absent_pods import AbsentPods
 from app.state.fairness.starvation import Starvation
 from app.state.gang.gang import Gang, Phase

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from app.state.cache import room
 from app.state.cache.books import Books, is_open
-from app.state.cache.eligibility import may_stay
+from app.state.cache.eligibility.one_node import may_stay
 from app.state.gang import lost_nodes
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs

@@ -10,7 +10,7 @@ from app.kube.core.objects import Shape
 from app.state.autoscaling.held_nodes import HeldNodes
 from app.state.cache import room
 from app.state.cache.books import Books, is_open
-from app.state.cache.eligibility import may_host
+from app.state.cache.eligibility.one_node import may_host
 from app.state.effects import RejectBind
 from app.state.fairness.absent_pods import AbsentPods
 from app.state.fairness.owed_places import OwedPlaces

@@ -6,8 +6,8 @@ from app.dialects.registry import Dialects
 from app.kube.core.objects import PodRecord
 from app.state.cache.books import Books
 from app.state.cache.device_parts import DeviceParts
-from app.state.cache.node_refusals import Refusals
-from app.state.cache.node_table import NodeTable
+from app.state.cache.eligibility.node_refusals import Refusals
+from app.state.cache.eligibility.node_table import NodeTable
 from app.state.cache.part_counted import PartCounted
 from app.state.cache.resource_rows import ResourceRows
 from app.state.claims.claim_reader import ClaimReader

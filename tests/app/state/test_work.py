@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from app.kube.core.node_requirements import MOST_OF_POD
 from app.kube.core.objects import Requirement, Shape, Term
-from app.state.cache.node_table import REQUIREMENT
+from app.state.cache.eligibility.node_table import REQUIREMENT
 from app.state.reserve.replacements import Replacements
 from app.state.turns.budget import GANG, MOST_OWED, POD
 from tests.app.state.world import World, members

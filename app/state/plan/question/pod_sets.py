@@ -24,7 +24,7 @@ from app.dialects import pod_set_groups
 from app.dialects.nvlink import level_value
 from app.dialects.spec import ANYWHERE, GangSpec, GroupSpec
 from app.kube.core.objects import NodeRecord
-from app.state.cache.node_refusals import Shaped
+from app.state.cache.eligibility.node_refusals import Shaped
 from app.state.cache.topology_books import TopologyBooks
 from app.state.gang.families import NOTHING, Shared
 from app.state.gang.gang import Gang

@@ -19,8 +19,8 @@ import numpy as np
 from app.dialects.spec import SearchPolicy
 from app.kube.core.objects import Amounts
 from app.state.cache.books import Books
-from app.state.cache.node_refusals import Offer, Refusals
-from app.state.cache.node_table import NodeTable
+from app.state.cache.eligibility.node_refusals import Offer, Refusals
+from app.state.cache.eligibility.node_table import NodeTable
 from app.state.cache.topology_books import TopologyBooks
 from app.state.gang.families import NOTHING, Shared
 from app.state.gang.gang import Gang as GangRecord

@@ -7,7 +7,7 @@ import pytest
 
 from app.dialects.spec import GangKey, GangSpec, GroupSpec, LeafSpec
 from app.kube.core.objects import Shape, Taint
-from app.state.cache.node_refusals import Refusals
+from app.state.cache.eligibility.node_refusals import Refusals
 from app.state.filter_result import Pinned, Rejected
 from app.state.gang.gang import Gang
 from app.state.gang.members.member import Member

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from app.dialects.spec import GangKey
 from app.kube.core.objects import Shape
 from app.state.cache.books import Books
-from app.state.cache.node_table import NodeTable
+from app.state.cache.eligibility.node_table import NodeTable
 from app.state.plan import unfit
 from app.state.plan.planner import Planner
 from app.state.plan.unfit import Unfit

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.kube.core.objects import Requirement, Shape, Taint, Term, Toleration
-from app.state.cache.eligibility import (
+from app.state.cache.eligibility.one_node import (
     AFFINITY,
     SELECTOR,
     may_host,

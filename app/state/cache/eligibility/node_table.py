@@ -6,7 +6,7 @@
 A shape costs a few array operations, so there may be any number of shapes; a tenant can make as
 many as it has pods. What holds for all nodes or for none, such as a requirement on a label that no
 node has, costs no array. Columns exist only for keys that some node has and some shape names. The
-same for one node, in words, is `eligibility.py`; a test holds the two against each other.
+same for one node, in words, is `one_node.py`; a test holds the two against each other.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from numpy import typing as npt
 
 from app.kube.core.cached import KIB, weight
 from app.kube.core.objects import NodeRecord, Requirement, Shape, Taint, Term, Toleration
-from app.state.cache.eligibility import (
+from app.state.cache.eligibility.one_node import (
     AFFINITY,
     NODE_NAME,
     SELECTOR,

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.kube.core.objects import NodeRecord, Requirement, Shape, Taint, Term, Toleration
-from app.state.cache import node_table
-from app.state.cache.eligibility import may_host, may_stay, preference, why_not
-from app.state.cache.node_table import NodeTable
+from app.state.cache.eligibility import node_table
+from app.state.cache.eligibility.node_table import NodeTable
+from app.state.cache.eligibility.one_node import may_host, may_stay, preference, why_not
 from tests.records import node
 from topology.model import tree as trees
 
