@@ -20,7 +20,8 @@ import numpy as np
 from numpy import typing as npt
 
 from app.kube.core.cached import KIB, weight
-from app.kube.core.objects import NodeRecord, Requirement, Shape, Taint, Term, Toleration
+from app.kube.core.objects import NodeRecord, Shape, Taint, Term, Toleration
+from app.state.cache.eligibility.columns import ABSENT, Column, Where, both_hold, where_holds
 from app.state.cache.eligibility.one_node import (
     AFFINITY,
     NODE_NAME,
@@ -28,13 +29,11 @@ from app.state.cache.eligibility.one_node import (
     for_good,
     is_tolerated,
     taint_in_words,
-    whole_number,
 )
 from topology.fit.view import Visits
 from topology.model.resources import Counts, Mask, Rows
 from topology.model.tree import Tree
 
-ABSENT = -1  # the code of a label that a node does not have
 MOST_KEPT = 512  # arrays kept, one byte a node for a mask; the least recently used goes first …
 MOST_BEARING = 256  # sets of labels of which the nodes are kept
 MOST_SHAPE_BYTES = 1024 * KIB  # … none of a shape that weighs more …
@@ -45,67 +44,6 @@ MOST_KEPT_BYTES = 8 * 1024 * KIB  # … and so much in all shapes together
 REQUIREMENT, ROWS, VALUE, UNKNOWN, TOLERATION = 100, 20, 5, 20, 7
 
 _Array = npt.NDArray[Any]
-_Where = Mask | bool  # rows; True: all of them, False: none
-
-
-@dataclass(slots=True)
-class _Column:
-    """One value per row as a code, `values[code]`; codes are given in order of appearance."""
-
-    codes: Rows
-    values: list[Any] = field(default_factory=list)
-    code_of: dict[Any, int] = field(default_factory=dict)
-    _numbers: tuple[Mask, Counts] | None = None
-
-    def put(self, row: int, value: object | None) -> None:
-        """Set the value of a row; None: it has none."""
-        if value is None:
-            self.codes[row] = ABSENT
-            return
-        code = self.code_of.setdefault(value, len(self.values))
-        if code == len(self.values):
-            self.values.append(value)
-            self._numbers = None
-        self.codes[row] = code
-
-    @property
-    def is_worn(self) -> bool:
-        """Whether most of the values are of rows that have others by now."""
-        return len(self.values) > 2 * len(self.codes)
-
-    def where(self, holds: Iterable[bool]) -> Mask:
-        """The rows whose value is one for which it holds. Shapes: (rows,)."""
-        by_code = np.fromiter(holds, np.bool_, len(self.values))
-        return self._rows(by_code)
-
-    def among(self, values: Iterable[object]) -> _Where:
-        """The rows that have one of these values. Shapes: (rows,)."""
-        codes = [code for each in values if (code := self.code_of.get(each)) is not None]
-        if not codes:
-            return False
-        if len(codes) == 1:
-            return np.equal(self.codes, codes[0])
-        by_code = np.zeros(len(self.values), dtype=np.bool_)
-        by_code[codes] = True
-        return self._rows(by_code)
-
-    def compared(self, operator: str, bound: int) -> Mask:
-        """The rows whose value is a number above, or below, the bound. Shapes: (rows,)."""
-        if self._numbers is None:
-            numbers = [whole_number(each) for each in self.values]
-            is_number = np.array([each is not None for each in numbers], dtype=np.bool_)
-            self._numbers = is_number, np.array([each or 0 for each in numbers], dtype=np.int64)
-        is_number, amounts = self._numbers
-        return self._rows(is_number & _compared(amounts, operator, bound))
-
-    def _rows(self, by_code: Mask) -> Mask:
-        """The rows whose value has a code that is marked. Shapes: (values,), (rows,)."""
-        found: Mask = np.append(by_code, False)[self.codes]  # ABSENT is the last one
-        return found
-
-
-def _compared(amounts: Counts, operator: str, bound: int) -> Mask:
-    return amounts > bound if operator == "Gt" else amounts < bound
 
 
 @dataclass(slots=True)
@@ -122,9 +60,9 @@ class NodeTable:
     _row_of: dict[str, int] = field(default_factory=dict)
     _free: list[int] = field(default_factory=list)
     _bearers: Counter[str] = field(default_factory=Counter)  # nodes with a label of this key
-    _columns: dict[str, _Column] = field(default_factory=dict)
-    _taints: _Column | None = None
-    _names: _Column | None = None
+    _columns: dict[str, Column] = field(default_factory=dict)
+    _taints: Column | None = None
+    _names: Column | None = None
     _rows: dict[tuple[str, ...], tuple[int, Rows]] = field(default_factory=dict)  # by levels
     _kept: OrderedDict[tuple[str, Shape, tuple[str, ...]], tuple[int, Any, int]] = field(
         default_factory=OrderedDict
@@ -187,9 +125,9 @@ class NodeTable:
             self._names.put(row, None if node is None else node.name)
             self._names = None if self._names.is_worn else self._names
 
-    def _filled(self, value_of: Callable[[NodeRecord], object | None]) -> _Column:
+    def _filled(self, value_of: Callable[[NodeRecord], object | None]) -> Column:
         rows = len(self._row_of) + len(self._free)
-        column = _Column(np.full(rows, ABSENT, dtype=np.intp))
+        column = Column(np.full(rows, ABSENT, dtype=np.intp))
         for name, row in self._row_of.items():
             column.put(row, value_of(self.nodes[name]))
         return column
@@ -347,17 +285,17 @@ class NodeTable:
             for each in taints.values
         )
 
-    def _selected(self, shape: Shape) -> _Where:
-        found: _Where = True
+    def _selected(self, shape: Shape) -> Where:
+        found: Where = True
         for key, value in shape.selector:
             column = self._labels(key)
-            found = _both(found, False if column is None else column.among((value,)))
+            found = both_hold(found, False if column is None else column.among((value,)))
             if found is False:
                 break
         return found
 
-    def _affinity(self, shape: Shape) -> _Where:
-        found: _Where = not shape.terms
+    def _affinity(self, shape: Shape) -> Where:
+        found: Where = not shape.terms
         for term in shape.terms:
             where = self._term(term)
             if where is True:
@@ -366,18 +304,18 @@ class NodeTable:
                 found = where if found is False else found | where
         return found
 
-    def _term(self, term: Term) -> _Where:
-        found: _Where = bool(term.expressions or term.fields)
+    def _term(self, term: Term) -> Where:
+        found: Where = bool(term.expressions or term.fields)
         for lines, column_of in ((term.expressions, self._labels), (term.fields, self._fields)):
             for wanted in lines:
-                found = _both(found, _where(wanted, column_of(wanted.key)))
+                found = both_hold(found, where_holds(wanted, column_of(wanted.key)))
                 if found is False:
                     return False
         return found
 
     # -- columns -------------------------------------------------------------------------------
 
-    def _rows_where(self, where: _Where) -> Mask:
+    def _rows_where(self, where: Where) -> Mask:
         """The same as an array. Shapes: (rows,)."""
         if isinstance(where, bool):
             return np.full(len(self._taint_column().codes), where, dtype=np.bool_)
@@ -387,7 +325,7 @@ class NodeTable:
         """Whether some node has a label of this key."""
         return key in self._bearers
 
-    def _labels(self, key: str) -> _Column | None:
+    def _labels(self, key: str) -> Column | None:
         """The values of a label; None: no node has it."""
         if not self._has(key):
             return None
@@ -395,47 +333,17 @@ class NodeTable:
             self._columns[key] = self._filled(lambda node: node.labels.get(key))
         return self._columns[key]
 
-    def _fields(self, key: str) -> _Column | None:
+    def _fields(self, key: str) -> Column | None:
         if key != NODE_NAME:
             return None
         if self._names is None:
             self._names = self._filled(lambda node: node.name)
         return self._names
 
-    def _taint_column(self) -> _Column:
+    def _taint_column(self) -> Column:
         if self._taints is None:
             self._taints = self._filled(lambda node: node.taints)
         return self._taints
-
-
-def _both(one: _Where, other: _Where) -> _Where:
-    """The rows of both; False, not an array, where there are none."""
-    if one is True or other is False:
-        return other
-    if other is True or one is False:
-        return one
-    both: Mask = one & other
-    return both if both.any() else False
-
-
-def _where(wanted: Requirement, column: _Column | None) -> _Where:
-    if column is None:
-        return wanted.operator in ("NotIn", "DoesNotExist")
-    match wanted.operator:
-        case "In":
-            return column.among(wanted.values)
-        case "NotIn":
-            among = column.among(wanted.values)
-            return not among if isinstance(among, bool) else ~among
-        case "Exists":
-            return np.not_equal(column.codes, ABSENT)
-        case "DoesNotExist":
-            return np.equal(column.codes, ABSENT)
-        case "Gt" | "Lt":
-            bound = whole_number(wanted.values[0]) if wanted.values else None
-            if bound is not None:
-                return column.compared(wanted.operator, bound)
-    return False
 
 
 def _first_barring(taints: Iterable[Taint], tolerations: Collection[Toleration]) -> str:
