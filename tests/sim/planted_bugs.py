@@ -43,7 +43,7 @@ PLANTED = (
         "members deleted while the watch was down are still counted",
     ),
     Planted(
-        "app.state.answers.filtering.Filtering.answer",
+        "app.state.answers.filtering.members.Filtering.answer",
         Change("statement", "requeue.reject(gang, uid, answer.sentence)", becomes="pass"),
         "rejected members are not remembered, so a new plan does not requeue them",
     ),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from app.state.answers.ordinary import OrdinaryPods
+from app.state.answers.filtering.ordinary import OrdinaryPods
 from app.state.cache.books import Books
 from app.state.effects import Bind, RejectBind
 from app.state.gang.gangs import Gangs

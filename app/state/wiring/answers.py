@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from app.dialects.registry import Dialects
 from app.state.answers.bind_requests import BindRequests
-from app.state.answers.filtering import Filtering
+from app.state.answers.filtering.members import Filtering
+from app.state.answers.filtering.ordinary import OrdinaryPods
+from app.state.answers.filtering.sampling import Sampling
 from app.state.answers.hypothetical import Hypothetical
 from app.state.answers.kept_nodes import KeptNodes
-from app.state.answers.ordinary import OrdinaryPods
 from app.state.answers.preempting import Preempting
 from app.state.answers.room_for_usual import RoomForUsual
-from app.state.answers.sampling import Sampling
 from app.state.answers.scoring import Scoring
 from app.state.audit import Healing
 from app.state.isolation import OnFault

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from app.dialects import corral
 from app.dialects.spec import Claim
 from app.kube.core.objects import PodRecord
-from app.state.answers.sampling import Sampling
+from app.state.answers.filtering.sampling import Sampling
 from app.state.cache.books import Books
 from app.state.cache.eligibility.node_refusals import Offer, Refusals
 from app.state.claims.unseen import UnseenPods

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from app.state.answers.filtering import MOST_EARLY
+from app.state.answers.filtering.members import MOST_EARLY
 from tests.app.state.world import Names, World, four_racks, members
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.kube.core.objects import PodRecord
+from app.state.answers.filtering.sampling import Sampling
 from app.state.answers.kept_nodes import KeptNodes
-from app.state.answers.sampling import Sampling
 from app.state.cache import room
 from app.state.cache.books import Books
 from app.state.filter_result import Candidates, Passed
