@@ -36,7 +36,7 @@ from topology.errors import InvalidRequest
 from topology.fit.fit import NOT_OPEN, pods_per_node
 from topology.model import answer as answers
 from topology.model.answer import NoFit, Placement
-from topology.model.changed_capacity import emptied
+from topology.model.changed.capacity import emptied
 from topology.model.request import Group, PodSet
 from topology.model.resources import Counts, Mask
 from topology.relax.relax import Leeway, relaxations

@@ -7,6 +7,5 @@ the only thing in this package that changes. A `Gang` is what is requested; a `P
 
 Read in this order: `resources` (rows of amounts, `device_rows` among them), `levels`, `tree`,
 `capacity`, `request`, `answer`; `explicit_tree` builds trees from domains that list their members,
-`changed_tree` one from the tree before, as a few nodes came or went; `changed_capacity` has the
-books as they would be without some pods, or with some nodes back.
+`changed/` a tree from the one before, and books as they would be.
 """

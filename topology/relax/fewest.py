@@ -19,7 +19,7 @@ from numpy import typing as npt
 
 from topology.fit.view import View
 from topology.model.answer import Placement
-from topology.model.changed_capacity import Changes
+from topology.model.changed.capacity import Changes
 from topology.model.resources import Rows
 from topology.nested.estimates.headroom import Headroom
 from topology.nested.parts import Kind, Part, root_of

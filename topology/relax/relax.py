@@ -42,7 +42,7 @@ from topology.model.answer import (
     WiderLevel,
 )
 from topology.model.capacity import Capacity
-from topology.model.changed_capacity import Changes, Masks, emptied, returning
+from topology.model.changed.capacity import Changes, Masks, emptied, returning
 from topology.model.request import Gang, Group, PodSet
 from topology.model.tree import Tree
 from topology.relax.feasibility import Feasibility

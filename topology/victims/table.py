@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 
 from topology.model.capacity import Capacity
-from topology.model.changed_capacity import leaving
+from topology.model.changed.capacity import leaving
 from topology.model.resources import Counts, Mask, Rows
 from topology.victims.victim import Loss, Victim, given_up, loss_of
 

@@ -17,7 +17,7 @@ from topology.fit.fit import pods_per_node
 from topology.fit.view import Options, View
 from topology.model.answer import NoFit, Placement
 from topology.model.capacity import Capacity
-from topology.model.changed_capacity import arrived, as_if
+from topology.model.changed.capacity import arrived, as_if
 from topology.model.request import PODS_MAX, Gang
 from topology.model.resources import Counts, Mask, Rows
 from topology.model.tree import Tree

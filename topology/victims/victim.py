@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from topology.model.answer import NoFit, Placement
-from topology.model.changed_capacity import Occupant
+from topology.model.changed.capacity import Occupant
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from app.state.gang.gang import Gang
 from app.state.plan.planner import Planner
 from app.state.plan.question.request import SearchRequest
-from topology.model.changed_capacity import emptied
+from topology.model.changed.capacity import emptied
 from topology.relax.anywhere import anywhere
 
 

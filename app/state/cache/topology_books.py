@@ -14,7 +14,7 @@ from app.dialects.nvlink import level_value
 from app.kube.core.objects import NodeRecord
 from topology.model import tree as trees
 from topology.model.capacity import Capacity
-from topology.model.changed_tree import changed
+from topology.model.changed.tree import changed
 from topology.model.resources import Rows
 from topology.model.tree import Tree
 

@@ -13,7 +13,7 @@ from app.state.preempt.standing import Standing, Unit
 from topology.fit.view import Visits
 from topology.model.answer import Placement
 from topology.model.capacity import Capacity
-from topology.model.changed_capacity import as_if
+from topology.model.changed.capacity import as_if
 from topology.model.levels import NODE_LEVEL
 from topology.victims.choose import victims
 from topology.victims.table import Table

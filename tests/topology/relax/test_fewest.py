@@ -12,7 +12,7 @@ import pytest
 
 from tests.text import BLOCK, RACK, cluster, vector
 from topology import NODE_LEVEL, Capacity, Constraint, Gang, Group, Options, PodSet, Slice, Tree
-from topology.model.changed_capacity import Changes, returning
+from topology.model.changed.capacity import Changes, returning
 from topology.nested.parts import root_of
 from topology.relax.feasibility import Feasibility
 from topology.relax.fewest import DOMAINS, _Outlook, _shared_level, fewest

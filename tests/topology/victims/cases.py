@@ -25,7 +25,7 @@ from topology import (
     build,
     find,
 )
-from topology.model.changed_capacity import leaving
+from topology.model.changed.capacity import leaving
 from topology.victims.choose import VISITS, victims
 from topology.victims.table import Table
 from topology.victims.victim import NoVictims, Victim, Victims, loss_of

@@ -29,7 +29,7 @@ import numpy as np
 from app.state.plan.question.pod_sets import slots_of
 from app.state.plan.question.request import SearchRequest, inside, search
 from topology.model.answer import NoFit, Pairs, Placement
-from topology.model.changed_capacity import arrived
+from topology.model.changed.capacity import arrived
 from topology.model.request import Gang, Group, Leader, PodSet
 from topology.model.resources import Mask
 from topology.pod_set.unplaced import added

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.text import BLOCK, RACK
 from topology import NODE_LEVEL, InvalidTopology, build, invariants
-from topology.model.changed_tree import GONE, changed
+from topology.model.changed.tree import GONE, changed
 from topology.model.tree import Tree
 
 LEVELS = (BLOCK, RACK, NODE_LEVEL)

@@ -7,7 +7,7 @@ import pytest
 
 from tests.text import GPU, cluster, vector
 from topology import Capacity, Pairs, invariants
-from topology.model.changed_capacity import Occupant, arrived, leaving, returning
+from topology.model.changed.capacity import Occupant, arrived, leaving, returning
 
 NODES = """
     b1/r1/n1 gpu=8
