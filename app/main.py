@@ -66,7 +66,7 @@ from app.state.effects import Bind, BindOutcome, Effect, ReadAgain
 from app.state.engine import Engine
 from app.state.inputs import Inputs
 from app.state.journal.record import Recorder
-from app.state.kept_objects import KeptObjects
+from app.state.objects.kept_objects import KeptObjects
 from app.verbs.bind import BindDesk
 
 log = structlog.get_logger(__name__)

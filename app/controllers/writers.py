@@ -57,7 +57,7 @@ from app.state.effects import (
     Ungated,
     UngateOutcome,
 )
-from app.state.kept_objects import KeptObjects
+from app.state.objects.kept_objects import KeptObjects
 
 TRIES_PER_EVICTION = 10  # so many times faster it is asked whether a pod would be evicted
 TURNED_AWAY = "PodNotInGang"  # the reason of the one report about a pod that is no member

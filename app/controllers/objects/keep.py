@@ -4,7 +4,8 @@
 
 A look has all events since the last one, so it costs the same for one or a thousand: for 5,000
 nodes in 300 racks 40 ms in a thread, which has a tenth of the time at most. Its writes are sent one
-after the other. What fails differs at a later look, too: `app/state/kept_objects.py` says when.
+after the other. What fails differs at a later look, too: `app/state/objects/kept_objects.py` says
+when.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import structlog
 from app.dialects.written import ObjectWrite
 from app.errors import ApiError, Conflict, NotFound
 from app.kube.client.deadline import answered_within
-from app.state.kept_objects import KeptObjects
+from app.state.objects.kept_objects import KeptObjects
 
 log = structlog.get_logger(__name__)
 

@@ -2,5 +2,6 @@
 
 `declared.py` has the gangs that they declare, `budgets.py` how many pods may be evicted, `pools.py`
 what gangs may have together. `kept_keys.py` has the label keys of pods that objects name, and
-`pod_lists.py` says when pods are read again for their sake.
+`pod_lists.py` says when pods are read again for their sake. `kept_objects.py` stands beside the
+engine: which objects that follow from the labels of nodes are to be written, and when.
 """

@@ -12,7 +12,7 @@ from app.controllers.objects.keep import MOST_REFUSED, KeepController
 from app.dialects.written import Difference, ObjectWrite
 from app.errors import ApiError, Conflict, Forbidden, NotFound, NotLeading, Unreachable
 from app.kube.watch.events import Listed
-from app.state.kept_objects import KeptObjects
+from app.state.objects.kept_objects import KeptObjects
 from tests.app.polling import until
 from tests.app.running import running
 
@@ -100,7 +100,7 @@ async def test_a_look_says_how_long_the_comparison_took():
 
 
 async def test_what_is_unwanted_is_deleted_with_its_uid_and_version(monkeypatch):
-    monkeypatch.setattr("app.state.kept_objects.GRACE_SECONDS", 0.0)
+    monkeypatch.setattr("app.state.objects.kept_objects.GRACE_SECONDS", 0.0)
     world = World(Boxes(ObjectWrite("c", None, "uid-c", "5")))
     await world.keeper.look()
     assert world.api.calls == [("delete", PATH, "c", "uid-c", "5")]

@@ -10,7 +10,7 @@ import msgspec
 from app.dialects.written import Difference, ObjectWrite
 from app.kube.core.objects import ObjectRecord
 from app.kube.watch.events import Applied, Deleted, Listed
-from app.state.kept_objects import (
+from app.state.objects.kept_objects import (
     GRACE_SECONDS,
     LONGEST_PAUSE_SECONDS,
     LONGEST_REFUSED_SECONDS,
