@@ -13,8 +13,7 @@ core and assigns nodes, `fairness/` bounds what a gang keeps from others, `reser
 planned. `lifecycle/` changes gangs from their first pod to their last, `nodes/` follows nodes that
 change or fail, `answers/` says what kube-scheduler hears, `born/` what the webhook hears,
 `autoscaling/` has nodes made and kept, `queueing/` moves pods in kube-scheduler's queue, `report/`
-is what goes out to people, and `journal/` records inputs and plays them again. `effects.py` is what
-has to be written, `filter_result.py` what /filter answers, and `audit.py` compares the books with
-the records. `kept_objects.py` stands beside the engine: objects that follow from the labels of
-nodes.
+is what goes out to people, `audit/` compares the books with the records, and `journal/` records
+inputs and plays them again. `inputs.py` is all that may change an engine, `effects.py` what has to
+be written, and `filter_result.py` what /filter answers.
 """

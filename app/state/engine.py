@@ -23,7 +23,7 @@ import msgspec
 from app.dialects.registry import DIALECTS, Dialects
 from app.dialects.spec import GangKey
 from app.kube.core.objects import PodRecord
-from app.state.audit import checks
+from app.state.audit.differences import checks
 from app.state.effects import (
     BindFailed,
     BindOutcome,

@@ -12,7 +12,7 @@ from app.state.answers.kept_nodes import KeptNodes
 from app.state.answers.preempting import Preempting
 from app.state.answers.room_for_usual import RoomForUsual
 from app.state.answers.scoring import Scoring
-from app.state.audit import Healing
+from app.state.audit.healing import Healing
 from app.state.isolation import OnFault
 from app.state.settings import EngineSettings
 from app.state.wiring.births import BirthParts

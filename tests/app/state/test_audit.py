@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.dialects.spec import GangKey
-from app.state.audit import NODES_A_PIECE
+from app.state.audit.differences import NODES_A_PIECE
 from app.state.gang.gang import Phase
 from tests.app.state.fairness.test_absent_pods import first_of
 from tests.app.state.world import World, four_racks, members

@@ -1,10 +1,9 @@
-"""The books recomputed from the records: where they differ, and how that is corrected."""
+"""The books recomputed from the records: one sentence for each place where they differ."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
@@ -15,9 +14,6 @@ from app.state.cache.counting import slots_by_request, summed
 from app.state.cache.totals import Totals
 from app.state.gang.gang import Gang, phase_of
 from app.state.gang.gangs import Gangs
-from app.state.lifecycle.roll_call import RollCalls
-from app.state.reserve.plans import Plans
-from app.state.reserve.reservations import Reservations
 from app.state.turns.pieces import pieces
 
 MOST_NAMED = 10  # nodes in one sentence
@@ -44,46 +40,24 @@ def differences(books: Books, gangs: Gangs, others: Collection[str] = ()) -> lis
     return list(chain.from_iterable(checks(books, gangs, others)))
 
 
-@dataclass(frozen=True, slots=True)
-class Healing:
-    """Makes the books what the records say."""
-
-    books: Books
-    gangs: Gangs
-    reservations: Reservations
-    plans: Plans
-    roll_calls: RollCalls
-
-    def heal(self, others: Collection[str], now: float) -> None:
-        """Add the books up anew; what was planned on wrong books is planned again."""
-        self.books.recount()
-        for gang in list(self.gangs.by_key.values()):
-            if any(not _is_booked(self.books, uid, node) for uid, node in gang.plan.nodes.items()):
-                self.plans.lose(gang, "the books were wrong", now)
-        for uid in _unowned(self.books, self.gangs, others):
-            self.books.release(uid)
-        for gang in list(self.gangs.by_key.values()):
-            self.roll_calls.review(gang, now)
-        self.reservations.capacity_grew()
+def _owners(books: Books, gangs: Gangs, others: Collection[str]) -> Iterator[str]:
+    for uid in unowned(books, gangs, others):
+        yield f"pod {uid} is held, and is in no plan"
 
 
-def _is_booked(books: Books, uid: str, node: str) -> bool:
+def is_booked(books: Books, uid: str, node: str) -> bool:
+    """Whether a pod is held or bound on this node."""
     booking = books.held.get(uid) or books.bound.get(uid)
     return booking is not None and booking.node == node
 
 
-def _owners(books: Books, gangs: Gangs, others: Collection[str]) -> Iterator[str]:
-    for uid in _unowned(books, gangs, others):
-        yield f"pod {uid} is held, and is in no plan"
-
-
-def _unowned(books: Books, gangs: Gangs, others: Collection[str]) -> list[str]:
+def unowned(books: Books, gangs: Gangs, others: Collection[str]) -> list[str]:
     """Uids that capacity is reserved for, in no gang's plan and not on their way to a node."""
-    unowned = dict.fromkeys(uid for uid in books.held if uid not in others)
-    for gang in gangs.by_key.values() if unowned else ():
-        for uid in unowned.keys() & gang.plan.nodes.keys():
-            del unowned[uid]
-    return list(unowned)
+    found = dict.fromkeys(uid for uid in books.held if uid not in others)
+    for gang in gangs.by_key.values() if found else ():
+        for uid in found.keys() & gang.plan.nodes.keys():
+            del found[uid]
+    return list(found)
 
 
 def _books(books: Books) -> Iterator[list[str]]:
@@ -191,5 +165,5 @@ def _gang(books: Books, gang: Gang) -> Iterator[str]:
     ):
         yield f"gang {gang.key}: pods are remembered as rejected that are no members"
     for uid, node in gang.plan.nodes.items():
-        if not _is_booked(books, uid, node):
+        if not is_booked(books, uid, node):
             yield f"gang {gang.key}: pod {uid} is not held on its node {node}"
