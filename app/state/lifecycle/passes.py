@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from app.state.gang.gangs import Gangs
 from app.state.isolation import confined
 from app.state.lifecycle.roll_call import RollCalls
+from app.state.plan.elsewhere.search_on import SearchesOn
 from app.state.plan.planner import Planner
 from app.state.report.reports import Reports
 from app.state.reserve import placeholders
@@ -20,6 +21,7 @@ class Passes:
 
     gangs: Gangs
     planner: Planner
+    searches_on: SearchesOn
     queue: Queue
     plans: Plans
     roll_calls: RollCalls
@@ -48,7 +50,7 @@ class Passes:
                 self.reports.knows_verdict(gang, now) and self.planner.is_unfit(gang)
             ):
                 self.plans.make(gang, now)
-            self.planner.searches_on.end_turn(key)
+            self.searches_on.end_turn(key)
 
     def _let_go(self, now: float) -> None:
         """Have no gang wait for those that were to have their turn first, and need no place now."""

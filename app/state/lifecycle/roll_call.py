@@ -17,6 +17,7 @@ from app.dialects.spec import GangSpec, LeafPods, Said
 from app.state.domains.topologies import Topologies
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
+from app.state.gang.last_places import LastPlaces
 from app.state.gang.members.member import Member
 from app.state.gang.members.membership import membership_status
 from app.state.isolation import confined
@@ -44,6 +45,7 @@ class RollCalls:
     topologies: Topologies
     gangs: Gangs
     planner: Planner
+    last_places: LastPlaces
     replacements: Replacements
     disruptions: Disruptions
     plans: Plans
@@ -112,7 +114,7 @@ class RollCalls:
         ran, was = bool(gang.membership.bound), gang.membership.spec
         self.sort_out(gang, gang.members.values())
         self.planner.families.review(gang)
-        self.planner.last_places.note(gang)
+        self.last_places.note(gang)
         if ran and not gang.membership.bound:
             binding.progress(gang, now)  # what is planned starts from here, as a whole
         if gang.ending or gang.preempted is not None:

@@ -15,18 +15,16 @@ from itertools import chain, islice
 
 import numpy as np
 
-from app.dialects.spec import GangKey, TierPacking
+from app.dialects.spec import GangKey
 from app.state.cache.books import ALL_NODES, Books
 from app.state.cache.eligibility.node_refusals import Offer, Refusals, Shaped
 from app.state.cache.eligibility.node_table import NodeTable
 from app.state.cache.topology_books import TopologyBooks
 from app.state.gang.families import Families
 from app.state.gang.gang import Gang
-from app.state.gang.last_places import LastPlaces
 from app.state.gang.members.member import Member
 from app.state.gang.parts import Searched
 from app.state.isolation import OnFault, reraise
-from app.state.plan.elsewhere.search_on import SearchesOn
 from app.state.plan.exclusions import Told
 from app.state.plan.in_parts import InParts
 from app.state.plan.question.parts import Unplaced
@@ -54,7 +52,6 @@ from app.state.turns.queue import Rank, rank_in_queue
 from topology.errors import InvalidRequest
 from topology.fit.fit import pods_per_node
 from topology.model.answer import NoFit
-from topology.model.request import DomainOrder
 
 
 @dataclass(slots=True)
@@ -66,15 +63,9 @@ class Planner:
     refusals: Refusals
     nominations: Nominations
     budget: Budget
-    searches_on: SearchesOn
-    most_visits: int
-    """In one search for a gang of several pod sets; what takes more goes on elsewhere."""
-    honours_preferred: bool = True  # preferred node affinity decides before capacity does
+    searches: Searches
     is_balanced: bool = False  # pods with a preferred level are spread evenly
-    order: DomainOrder = DomainOrder.TIGHTEST  # of gangs whose policy is Kueue's
-    packing: TierPacking = field(default_factory=TierPacking)  # what makes domains full
     families: Families = field(default_factory=Families)
-    last_places: LastPlaces = field(default_factory=LastPlaces)
     is_ready: bool = False  # false until every list is in: no plan from a part of the cluster
     leads: bool = True  # else we follow another Corral (`lifecycle/succession.py`)
     on_fault: OnFault = reraise
@@ -87,21 +78,9 @@ class Planner:
     new_nodes: dict[GangKey, tuple[frozenset[str], Rank]] = field(default_factory=dict)
     """The same of nodes that were made while it asked for some (`autoscaling/new_nodes.py`)."""
     serving: Serving = field(init=False)
-    searches: Searches = field(init=False)
 
     def __post_init__(self) -> None:
         self.serving = Serving(self.books, self.node_table, self.families)
-        self.searches = Searches(
-            self.books,
-            self.node_table,
-            self.refusals,
-            self.searches_on,
-            self.last_places,
-            self.most_visits,
-            self.order,
-            self.packing,
-            self.honours_preferred,
-        )
 
     def refresh(self) -> None:
         """Bring the trees up to date before a search."""

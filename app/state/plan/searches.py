@@ -60,9 +60,9 @@ class Searches:
     last_places: LastPlaces
     most_visits: int
     """In one search for a gang of several pod sets; what takes more goes on elsewhere."""
-    order: DomainOrder
-    packing: TierPacking
-    honours_preferred: bool
+    order: DomainOrder  # of gangs whose policy is Kueue's
+    packing: TierPacking  # what makes domains full
+    honours_preferred: bool  # preferred node affinity decides before capacity does
     unfit: Unfit = field(init=False)
     _options: Options = field(init=False)
 

@@ -18,6 +18,7 @@ from app.state.fairness.starvation import Starvation
 from app.state.gang.gang import Gang, Phase
 from app.state.gang.gangs import Gangs
 from app.state.gang.members.member import Member
+from app.state.plan.elsewhere.search_on import SearchesOn
 from app.state.plan.planner import Planner
 from app.state.plan.single_nodes import SingleNodes
 from app.state.plan.verdict import CLAIMS_NOT_COUNTED, NOTHING_FOR_PARTS, NoPlan, Plan
@@ -44,6 +45,7 @@ class Plans:
     settings: EngineSettings
     gangs: Gangs
     planner: Planner
+    searches_on: SearchesOn
     single_nodes: SingleNodes
     queue: Queue
     reservations: Reservations
@@ -115,7 +117,7 @@ class Plans:
 
     def _waits_for(self, gang: Gang, found: NoPlan) -> bool:
         """Whether what is found out elsewhere is awaited before anything less is searched for."""
-        return found.is_pending and not self.planner.searches_on.has_answer(gang.key)
+        return found.is_pending and not self.searches_on.has_answer(gang.key)
 
     def _owe_placeholders(self, gang: Gang) -> bool:
         """Have a roll call taken where more placeholders may be made than at the last one."""

@@ -39,6 +39,7 @@ class HoldingParts(AutoscalingParts):
             self.settings,
             self.gangs,
             self.planner,
+            self.searches_on,
             self.single_nodes,
             self.queue,
             self.reservations,

@@ -25,6 +25,7 @@ class MembershipParts(HoldingParts):
             self.topologies,
             self.gangs,
             self.planner,
+            self.last_places,
             self.replacements,
             self.disruptions,
             self.plans,
@@ -59,7 +60,13 @@ class MembershipParts(HoldingParts):
             on_fault,
         )
         self.passes = Passes(
-            self.gangs, self.planner, self.queue, self.plans, self.roll_calls, self.reports
+            self.gangs,
+            self.planner,
+            self.searches_on,
+            self.queue,
+            self.plans,
+            self.roll_calls,
+            self.reports,
         )
         self.succession = Succession(
             self.settings,

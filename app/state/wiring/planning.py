@@ -8,9 +8,11 @@ from app.state.fairness.owed_places import OwedPlaces
 from app.state.fairness.run_times import RunTimes
 from app.state.fairness.starvation import Starvation
 from app.state.gang.gangs import Gangs
+from app.state.gang.last_places import LastPlaces
 from app.state.isolation import OnFault
 from app.state.plan.elsewhere.search_on import SearchesOn
 from app.state.plan.planner import Planner
+from app.state.plan.searches import Searches
 from app.state.plan.single_nodes import SingleNodes
 from app.state.queueing.outbox import Outbox
 from app.state.settings import EngineSettings
@@ -30,18 +32,15 @@ class PlanningParts(ClusterParts):
         self.queue = Queue(self.settings, self.budget)
         self.outbox = Outbox()
         self.searches_on = SearchesOn(self.gangs, self.outbox.add)
+        self.last_places = LastPlaces()
         self.planner = Planner(
             self.books,
             self.node_table,
             self.refusals,
             self.nominations,
-            budget=self.budget,
-            searches_on=self.searches_on,
-            most_visits=self.settings.visits_per_search,
-            honours_preferred=self.settings.preferred_affinity,
+            self.budget,
+            self._searches(),
             is_balanced=self.settings.balanced_placement,
-            order=DomainOrder.FEWEST if self.settings.fewest_domains else DomainOrder.TIGHTEST,
-            packing=self.settings.packing,
             on_fault=on_fault,
         )
         self.single_nodes = SingleNodes(self.books, self.nominations, self.planner.families)
@@ -57,3 +56,16 @@ class PlanningParts(ClusterParts):
         )
         self.absent_pods = AbsentPods(self.settings, self.books, self.dialects)
         self.owed_places = OwedPlaces(self.gangs, self.absent_pods)
+
+    def _searches(self) -> Searches:
+        return Searches(
+            self.books,
+            self.node_table,
+            self.refusals,
+            self.searches_on,
+            self.last_places,
+            most_visits=self.settings.visits_per_search,
+            order=DomainOrder.FEWEST if self.settings.fewest_domains else DomainOrder.TIGHTEST,
+            packing=self.settings.packing,
+            honours_preferred=self.settings.preferred_affinity,
+        )

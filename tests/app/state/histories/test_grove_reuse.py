@@ -114,7 +114,7 @@ def test_of_a_gang_that_never_was_nothing_is_known():
 
 def test_only_as_many_places_are_remembered_as_there_is_room_for():
     world = world_of()
-    places = world.engine.planner.last_places
+    places = world.engine.last_places
     places.most_gangs = 1
     old_in_rack_2(world)
     started(world, pod_gang("next", pods=1), *workers("next", 1))

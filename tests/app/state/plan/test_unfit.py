@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from random import Random
 
 import pytest
@@ -12,7 +13,6 @@ from app.kube.core.objects import Shape
 from app.state.cache.books import Books
 from app.state.cache.eligibility.node_table import NodeTable
 from app.state.plan import unfit
-from app.state.plan.planner import Planner
 from app.state.plan.unfit import Unfit
 from app.state.plan.verdict import InvalidGang, NoPlan
 from tests.app.state.world import World, members
@@ -246,16 +246,9 @@ def test_no_gang_is_passed_over_that_would_find_a_place(seed):
         for gang in engine.gangs.plannable():
             if engine.planner.is_unfit(gang):
                 skipped += 1
-                fresh = Planner(
-                    engine.books,
-                    engine.node_table,
-                    engine.refusals,
-                    engine.nominations,
-                    engine.budget,
-                    engine.searches_on,
-                    engine.settings.visits_per_search,
-                    is_ready=True,
-                )
+                planner = engine.planner
+                searches = dataclasses.replace(planner.searches)  # which know no verdicts
+                fresh = dataclasses.replace(planner, searches=searches)
                 assert isinstance(fresh.plan(gang, members=gang.unplanned()), NoPlan)
     assert skipped
 
