@@ -74,7 +74,7 @@ class Judge:
         spec = gang.spec
         if spec is not None and spec.parts:
             return (lambda leaf: self._over_levels(set(), spec.topology_of(leaf))[0],)
-        return [_everywhere(each) for each in self._for_all(gang, units)]
+        return [_of_every_leaf(each) for each in self._for_all(gang, units)]
 
     def _for_all(self, gang: RunningGang, units: Sequence[Unit]) -> Sequence[Places | str]:
         """The same of a gang that is on one topology."""
@@ -108,7 +108,7 @@ class Judge:
         return self._places[name]
 
 
-def _everywhere(places: Places | str) -> PlacesOf:
+def _of_every_leaf(places: Places | str) -> PlacesOf:
     return lambda _: places
 
 

@@ -52,11 +52,7 @@ class EngineParts(BirthParts):
         )
         self.room_for_usual = RoomForUsual(self.books, self.usual_requests, self.device_parts)
         self.scoring = Scoring(
-            self.settings,
-            self.books,
-            self.topologies,
-            self.nominations,
-            self.room_for_usual,
+            self.settings, self.books, self.topologies, self.nominations, self.room_for_usual
         )
         self.hypothetical = Hypothetical(
             self.books,
