@@ -10,8 +10,9 @@ must reach kube-scheduler as an error answer, not as a closed connection.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 from fastapi import APIRouter, Request, Response
@@ -35,7 +36,6 @@ from app.state.filter_result import (
     Pinned,
     Possible,
     Rejected,
-    Victims,
 )
 from app.state.inputs import Inputs
 from app.verbs.bind import BindDesk
@@ -83,78 +83,80 @@ def verbs(port: Port) -> APIRouter:
     Plain routes: a request and a response need no injected parameters, and without them an
     endpoint costs a quarter less.
     """
-    router = APIRouter()
-    limits = port.limits
-
-    def pod_and_nodes(body: bytes) -> tuple[PodRecord, models.Nodes]:
-        return models.pod_and_nodes(body, port.keep, port.keep_label, full_nodes=limits.full_nodes)
-
-    def preemption(body: bytes) -> tuple[PodRecord, Mapping[str, Victims]]:
-        return models.preemption(body, port.keep, port.keep_label)
+    router, limits = APIRouter(), port.limits
 
     @router.route("/filter", methods=["POST"])
     async def filter_(request: Request) -> Response:
-        async def answer(body: bytes) -> bytes:
-            pod, nodes = await aside.read(pod_and_nodes, body, models.bytes_at_once(body))
-            port.asked()
-            given = await _supposed(port, pod, nodes)
-            if given is None:
-                given = filter_nodes(port.inputs, port.feed, pod, nodes, time.monotonic())
-            port.metrics.answers[_kind(given)].inc()
-            return encode.filter_result(given, nodes)
-
-        async def elsewhere(body: bytes, sentence: str) -> bytes:
-            pod, nodes = await aside.read(pod_and_nodes, body, models.bytes_at_once(body))
-            return encode.filter_result(_undecided(pod, sentence), nodes)
-
+        most, elsewhere = limits.filter_body_bytes, partial(_filtered_elsewhere, port)
+        answer = partial(_filtered, port)
         return await _answered(
-            port,
-            "filter",
-            request,
-            limits.filter_body_bytes,
-            answer,
-            encode.filter_error,
-            elsewhere,
+            port, "filter", request, most, answer, encode.filter_error, elsewhere
         )
 
     @router.route("/prioritize", methods=["POST"])
     async def prioritize(request: Request) -> Response:
-        async def answer(body: bytes) -> bytes:
-            pod, nodes = await aside.read(pod_and_nodes, body, models.bytes_at_once(body))
-            simulators = port.hypothetical
-            scores = None if simulators is None else simulators.scores(pod, nodes)
-            if scores is None:
-                scores = score_nodes(port.inputs, pod, nodes, time.monotonic())
-            return encode.priorities(nodes, scores)
-
-        return await _answered(
-            port, "prioritize", request, limits.filter_body_bytes, answer, encode.priorities_error
-        )
+        most, answer = limits.filter_body_bytes, partial(_prioritized, port)
+        return await _answered(port, "prioritize", request, most, answer, encode.priorities_error)
 
     @router.route("/preempt", methods=["POST"])
     async def preempt(request: Request) -> Response:
-        async def answer(body: bytes) -> bytes:
-            pod, offered = await aside.read(preemption, body)
-            victims = choose_victims(port.inputs, port.feed, pod, offered, time.monotonic())
-            return encode.preemption_result(victims)
-
-        return await _answered(
-            port, "preempt", request, limits.preempt_body_bytes, answer, encode.preemption_error
-        )
+        most, answer = limits.preempt_body_bytes, partial(_preempted, port)
+        return await _answered(port, "preempt", request, most, answer, encode.preemption_error)
 
     @router.route("/bind", methods=["POST"])
     async def bind(request: Request) -> Response:
-        async def answer(body: bytes) -> bytes:
-            args = models.binding(body)
-            return encode.binding_result(
-                await port.desk.bind(args.PodNamespace, args.PodName, args.PodUID, args.Node)
-            )
-
-        return await _answered(
-            port, "bind", request, limits.bind_body_bytes, answer, encode.binding_result
-        )
+        most, answer = limits.bind_body_bytes, partial(_bound, port)
+        return await _answered(port, "bind", request, most, answer, encode.binding_result)
 
     return router
+
+
+async def _filtered(port: Port, body: bytes) -> bytes:
+    pod, nodes = await _pod_and_nodes(port, body)
+    port.asked()
+    given = await _supposed(port, pod, nodes)
+    if given is None:
+        given = filter_nodes(port.inputs, port.feed, pod, nodes, time.monotonic())
+    port.metrics.answers[_kind(given)].inc()
+    return encode.filter_result(given, nodes)
+
+
+async def _filtered_elsewhere(port: Port, body: bytes, sentence: str) -> bytes:
+    pod, nodes = await _pod_and_nodes(port, body)
+    return encode.filter_result(_undecided(pod, sentence), nodes)
+
+
+async def _prioritized(port: Port, body: bytes) -> bytes:
+    pod, nodes = await _pod_and_nodes(port, body)
+    simulators = port.hypothetical
+    scores = None if simulators is None else simulators.scores(pod, nodes)
+    if scores is None:
+        scores = score_nodes(port.inputs, pod, nodes, time.monotonic())
+    return encode.priorities(nodes, scores)
+
+
+async def _preempted(port: Port, body: bytes) -> bytes:
+    read = partial(models.preemption, keep=port.keep, keep_label=port.keep_label)
+    pod, offered = await aside.read(read, body)
+    victims = choose_victims(port.inputs, port.feed, pod, offered, time.monotonic())
+    return encode.preemption_result(victims)
+
+
+async def _bound(port: Port, body: bytes) -> bytes:
+    args = models.binding(body)
+    return encode.binding_result(
+        await port.desk.bind(args.PodNamespace, args.PodName, args.PodUID, args.Node)
+    )
+
+
+async def _pod_and_nodes(port: Port, body: bytes) -> tuple[PodRecord, models.Nodes]:
+    read = partial(
+        models.pod_and_nodes,
+        keep=port.keep,
+        keep_label=port.keep_label,
+        full_nodes=port.limits.full_nodes,
+    )
+    return await aside.read(read, body, models.bytes_at_once(body))
 
 
 def _undecided(pod: PodRecord, sentence: str) -> Failed | Rejected:
