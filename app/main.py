@@ -169,13 +169,7 @@ def _wired(settings: Settings, metrics: Metrics, engine: Engine, outside: Outsid
     # A neighbour asks only while it leads; from elsewhere a Corral may be asked that does not.
     whose = who_leads(lease) if settings.own_lease else None
     pods = next(each for each in reflectors if each.kind == "Pod")
-
-    def lead(is_leading: bool) -> None:
-        driver.lead(is_leading=is_leading)
-        if is_leading:
-            writers.lead()
-
-    taking_over = _taking_over(outside.transport, engine, lead, lease, pods)
+    taking_over = _taking_over(outside.transport, engine, driver, writers, lease, pods)
     asked = (lambda: None) if taking_over is None else taking_over.asked
     port = Port(inputs, keep, feed, desk, metrics, limits, labels.keeps, simulators, whose, asked)
     stream = _stream(settings, metrics, engine, lease)
@@ -234,13 +228,20 @@ def _driver(
 def _taking_over(
     transport: Transport,
     engine: Engine,
-    lead: Callable[[bool], None],
+    driver: Driver,
+    writers: Writers,
     lease: NeighbourLease | None,
     pods: Reflector,
 ) -> TakingOver | None:
     """What has the engine lead, or follow, as the Lease says; without one it leads always."""
     if lease is None:
         return None
+
+    def lead(is_leading: bool) -> None:
+        driver.lead(is_leading=is_leading)
+        if is_leading:
+            writers.lead()
+
     return TakingOver(lease, transport, engine, lead, lambda: pods.version)
 
 
