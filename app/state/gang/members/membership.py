@@ -101,14 +101,8 @@ def membership_status(
     if not spec.lifecycle.remembers_succeeded:
         gone = NONE_GONE
     candidates = [member for member in live if not member.pod.node and not member.flaw]
-    mismatched = tuple(
-        each
-        for each in candidates
-        if bound and spec.is_said and each.said.pods not in (None, spec.pods)
-    )
-    is_over = not bound and any(
-        each.pod.is_finished and not each.said.is_retriable for each in everyone
-    )
+    mismatched = _mismatched(candidates, spec) if bound else ()
+    is_over = not bound and _has_ended(everyone)
     places = 0 if is_over else _places(everyone, bound, spec, gone)
     fit_to_join = _without(candidates, mismatched)
     places_left = _places_left(spec, everyone, gone)
@@ -143,6 +137,18 @@ def membership_status(
         highest_priority=highest_priority,
         problem=problem,
     )
+
+
+def _mismatched(candidates: Iterable[Member], spec: GangSpec) -> tuple[Member, ...]:
+    """The newcomers that declare another size than the members that run."""
+    return tuple(
+        each for each in candidates if spec.is_said and each.said.pods not in (None, spec.pods)
+    )
+
+
+def _has_ended(members: Iterable[Member]) -> bool:
+    """Whether a member has ended that may not be retried: then no other pod joins."""
+    return any(each.pod.is_finished and not each.said.is_retriable for each in members)
 
 
 def _priority(spec: GangSpec, unbound: Iterable[Member]) -> int:
