@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from app.dialects import autoscalers
 from app.kube.core.cached import KIB, cached
 from app.kube.core.objects import PodRecord, Shape, Term
-from app.kube.decoding.decode import FEW_TERMS
+from app.kube.decoding.shapes import FEW_TERMS
 
 PREFIX = "corral.dev/"
 GATE = PREFIX + "gang"  # the scheduling gate behind which members wait for their gang

@@ -1,6 +1,7 @@
 """JSON of the API server in, slim records out.
 
-`decode.py` reads one object by the partial structs of `wire.py`, and what a pod asks for by
-`requests.py`. What tenants make large is read by `large.py` and `containers.py` in pieces, and
-`escapes.py` shortens it as it comes in. `label_keys.py` has the label keys that records keep.
+`decode.py` reads one object by the partial structs of `wire.py`, what a pod asks for by
+`requests.py`, and to which nodes it may go by `shapes.py`. What tenants make large is read by
+`large.py` and `containers.py` in pieces, and `escapes.py` shortens it as it comes in.
+`label_keys.py` has the label keys that records keep, and `texts.py` what is kept of their texts.
 """
