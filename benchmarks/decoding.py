@@ -36,8 +36,8 @@ from app.kube.client.transport import READ_BYTES
 from app.kube.core import aside
 from app.kube.core.turns import give_way
 from app.kube.decoding.decode import decode_node, decode_pod
-from app.kube.decoding.escapes import LONG, shortened
-from app.kube.decoding.large import LARGE
+from app.kube.decoding.large.escapes import LONG, shortened
+from app.kube.decoding.large.parts import LARGE
 from app.metrics import Metrics
 from app.settings import EngineOptions, Settings
 from app.state.gang.members.succeeded import SucceededPods

@@ -24,7 +24,7 @@ from app.extender.models import BadRequest
 from app.kube.core import aside
 from app.kube.core.objects import PodRecord
 from app.kube.decoding.decode import Keep
-from app.kube.decoding.escapes import shortened
+from app.kube.decoding.large.escapes import shortened
 from app.metrics import Metrics
 from app.state.answers import hypothetical
 from app.state.answers.hypothetical import Hypothetical, Question

@@ -10,7 +10,7 @@ import pytest
 from app.dialects.registry import DIALECTS
 from app.errors import DecodeError
 from app.kube.decoding.decode import decode_pod
-from app.kube.decoding.large import LARGE
+from app.kube.decoding.large.parts import LARGE
 from benchmarks.decoding import DECODERS, claimed
 from benchmarks.largest.pods import annotations, pods
 from benchmarks.largest.workloads import workloads

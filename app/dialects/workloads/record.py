@@ -18,7 +18,7 @@ from app.kube.core.objects import ObjectRecord, Owner, PodRecord
 from app.kube.core.turns import turn
 from app.kube.decoding import wire
 from app.kube.decoding.decode import Keep, controller, decode_pod, kept
-from app.kube.decoding.large import values_in
+from app.kube.decoding.large.parts import values_in
 from app.settings import is_named
 
 LONGEST_NAME = 253  # characters of a schedulerName that are kept: ours has no more

@@ -19,7 +19,7 @@ from yarl import URL
 from app.errors import ApiError, NotListening, TooLong, Unreachable, api_error
 from app.kube.client.credentials import Credentials
 from app.kube.decoding import wire
-from app.kube.decoding.escapes import shortened
+from app.kube.decoding.large.escapes import shortened
 
 CONNECTIONS = 256  # one gang's bindings at once; more wait for a free connection
 REQUEST_SECONDS = 30.0  # httpTimeout of kube-scheduler's extenders: it waits no longer

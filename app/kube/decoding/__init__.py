@@ -1,7 +1,6 @@
 """JSON of the API server in, slim records out.
 
 `decode.py` reads one object by the partial structs of `wire.py`, what a pod asks for by
-`requests.py`, and to which nodes it may go by `shapes.py`. What tenants make large is read by
-`large.py` and `containers.py` in pieces, and `escapes.py` shortens it as it comes in.
+`requests.py`, and to which nodes it may go by `shapes.py`. `large/` is for what tenants make large.
 `label_keys.py` has the label keys that records keep, and `texts.py` what is kept of their texts.
 """

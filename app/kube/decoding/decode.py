@@ -29,7 +29,8 @@ from app.kube.core.objects import (
     Shape,
     Taint,
 )
-from app.kube.decoding import large, wire
+from app.kube.decoding import wire
+from app.kube.decoding.large import parts as large
 from app.kube.decoding.requests import NONE_OFFERED, Offered, node_allocatable, pod_request
 from app.kube.decoding.shapes import shape_of
 from app.kube.decoding.texts import cut, kept_text, shared

@@ -31,7 +31,7 @@ from app.kube.core.quantity import (
 )
 from app.kube.core.turns import turn
 from app.kube.decoding import wire
-from app.kube.decoding.containers import slices
+from app.kube.decoding.large.containers import slices
 
 ONE_POD = ("pods", 1)
 # Requested by members of gangs, so that kube-scheduler asks Corral about no other pods: one for

@@ -23,7 +23,7 @@ MIB = 1024 * KIB
 NOT_USERS_OR_SHORT = {
     "app/kube/core/cached.py",  # weighs what it keeps
     "app/kube/core/quantity.py",  # 4,096 texts of at most 64 characters
-    "app/kube/decoding/large.py",  # a decoder for each kind of object, of which there are two dozen
+    "app/kube/decoding/large/parts.py",  # a decoder for each kind of object, of two dozen
     "app/kube/decoding/texts.py",  # 8,192 texts of at most 253 characters
     "app/patterns.py",  # what is wrong with 1,024 patterns of at most 1,024 characters, or nothing
     "app/kube/core/node_terms.py",  # 64 encoded affinities of our own plans

@@ -30,7 +30,7 @@ from app.kube.decoding.decode import (
     decode_version,
 )
 from app.kube.decoding.label_keys import LabelKeys
-from app.kube.decoding.large import LARGE
+from app.kube.decoding.large.parts import LARGE
 from tests.app.dialects.native.objects import ON
 
 POD: dict[str, Any] = {

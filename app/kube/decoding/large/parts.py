@@ -23,7 +23,7 @@ import msgspec
 
 from app.kube.core.turns import turn
 from app.kube.decoding import wire
-from app.kube.decoding.containers import Containers, decoded
+from app.kube.decoding.large.containers import Containers, decoded
 
 LARGE = 16_384  # bytes; below that even the worst object takes less than 5 ms
 MOST_TEXTS = 4_096  # keys and values together, of labels, annotations or a node selector

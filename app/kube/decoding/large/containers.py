@@ -4,7 +4,7 @@
                                  ▲                              │
                                  └──────────── turn ◀───────────┘
 
-All of them count (`large.py`), and a pod may have 25,000. One call of the decoder for all would
+All of them count (`parts.py`), and a pod may have 25,000. One call of the decoder for all would
 keep the interpreter for ten milliseconds, and so would forgetting them. A slice takes half of one.
 
 A container may also be the only one, and have 28,000 resources. Those are read in slices too, and

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.kube.decoding.escapes import LONG, shortened
+from app.kube.decoding.large.escapes import LONG, shortened
 
 PIECES = [
     "\\\\",

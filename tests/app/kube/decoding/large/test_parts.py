@@ -15,7 +15,7 @@ from app.dialects.volcano.hyper_nodes import MOST_MEMBERS
 from app.errors import DecodeError
 from app.kube.core.objects import PodRecord
 from app.kube.decoding.decode import decode_node, decode_pod
-from app.kube.decoding.large import (
+from app.kube.decoding.large.parts import (
     LARGE,
     MOST_AFFINITY,
     MOST_TEXTS,

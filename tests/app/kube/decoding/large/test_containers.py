@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from app.errors import DecodeError
 from app.kube.core.objects import PodRecord
 from app.kube.core.turns import give_way
-from app.kube.decoding import containers, large
 from app.kube.decoding.decode import decode_pod
+from app.kube.decoding.large import containers
+from app.kube.decoding.large import parts as large
 
 
 def decoded(raw: bytes) -> PodRecord:
