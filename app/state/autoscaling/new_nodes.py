@@ -33,7 +33,8 @@ from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
 from app.state.isolation import confined
 from app.state.plan.planner import Planner
-from app.state.plan.question.pod_sets import PodSetMembers, pins
+from app.state.plan.question.pins import pins
+from app.state.plan.question.pod_sets import PodSetMembers
 from app.state.plan.question.request import among
 from app.state.pods.arrivals import WaitingPod
 from app.state.report import messages

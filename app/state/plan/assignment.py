@@ -21,7 +21,8 @@ from app.state.cache.topology_books import TopologyBooks
 from app.state.gang.gang import Gang
 from app.state.gang.members.member import Member
 from app.state.gang.parts import DomainNodes
-from app.state.plan.question.pod_sets import PodSetMembers, SetKey, in_turn, kept_slots
+from app.state.plan.question.pins import kept_slots
+from app.state.plan.question.pod_sets import PodSetMembers, SetKey, in_turn
 from app.state.plan.verdict import Plan
 from topology.model.answer import Pairs, Placement, PodSetPlacement
 from topology.model.levels import NODE_LEVEL

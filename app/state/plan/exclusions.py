@@ -10,7 +10,8 @@ import numpy as np
 
 from app.kube.core.objects import Amounts
 from app.state.cache.topology_books import TopologyBooks
-from app.state.plan.question.pod_sets import PodSetMembers, range_of
+from app.state.plan.question.pins import range_of
+from app.state.plan.question.pod_sets import PodSetMembers
 from app.state.plan.question.request import Builder, Question, SearchRequest, among
 from topology.fit.fit import NOT_ALLOWED, OUTSIDE
 from topology.model.answer import NoFit

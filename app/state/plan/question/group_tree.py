@@ -22,7 +22,8 @@ from app.state.cache.books import Books
 from app.state.cache.topology_books import TopologyBooks
 from app.state.gang.gang import Gang
 from app.state.gang.members import minimum
-from app.state.plan.question.pod_sets import PodSetMembers, Unit, is_held
+from app.state.plan.question.pins import is_held
+from app.state.plan.question.pod_sets import PodSetMembers, Unit
 from topology.model.request import Constraint, Group, Leader, PodSet
 from topology.nested.complete import Kept
 

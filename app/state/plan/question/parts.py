@@ -26,7 +26,7 @@ from functools import partial
 
 import numpy as np
 
-from app.state.plan.question.pod_sets import slots_of
+from app.state.plan.question.pins import slots_of
 from app.state.plan.question.request import SearchRequest, inside, search
 from topology.model.answer import NoFit, Pairs, Placement
 from topology.model.changed.capacity import arrived

@@ -18,23 +18,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from app.dialects import pod_set_groups
-from app.dialects.nvlink import level_value
 from app.dialects.spec import ANYWHERE, GangSpec, GroupSpec
-from app.kube.core.objects import NodeRecord
 from app.state.cache.eligibility.node_refusals import Shaped
-from app.state.cache.topology_books import TopologyBooks
 from app.state.gang.families import NOTHING, Shared
 from app.state.gang.gang import Gang
 from app.state.gang.members import minimum
 from app.state.gang.members.member import Member
 from topology.model.request import Constraint, Slice
-from topology.model.tree import Tree
 
 Settled = tuple[Member, str]  # a member that no plan may move, and its node
-Nodes = Mapping[str, NodeRecord]
 SetKey = tuple[object, ...]  # names a pod set: `Member.role`
 
 
@@ -365,96 +358,3 @@ def _flaw(name: str, sets: dict[SetKey, list[Member]]) -> str:
 
 def _named(member: Member) -> str:
     return f"pod {member.pod.namespace}/{member.pod.name}"
-
-
-def pins(
-    pod_sets: tuple[PodSetMembers, ...], topology: TopologyBooks, nodes: Nodes
-) -> Iterator[tuple[slice | None, ...]]:
-    """The slot ranges each pod set may use, narrowest first; None is everywhere."""
-    ranges = [
-        [found for around in pod_set.around if (found := _ranges(around, topology, nodes))]
-        for pod_set in pod_sets
-    ]
-    attempts = max((len(found) for each in ranges for found in each), default=1)
-    for attempt in range(attempts):
-        yield tuple(_narrowest(each, attempt) for each in ranges)
-
-
-def _narrowest(ranges: list[list[slice | None]], attempt: int) -> slice | None:
-    """Where all constraints hold that settled members share, at this attempt."""
-    chosen: slice | None = None
-    for found in ranges:
-        pin = found[min(attempt, len(found) - 1)]
-        if pin is None:
-            continue
-        if chosen is None:
-            chosen = pin
-        else:  # domains of one tree: nested, or apart, and then nothing is in both
-            start = max(chosen.start, pin.start)
-            chosen = slice(start, max(min(chosen.stop, pin.stop), start))
-    return chosen
-
-
-def range_of(around: Around, topology: TopologyBooks) -> slice | None:
-    """The slots of the domain that a required level leaves; None: it is everywhere."""
-    return next(iter(_ranges(around, topology, {})), None)
-
-
-def is_held(around: Around, topology: TopologyBooks, nodes: Nodes) -> bool:
-    """Whether members that share it are in a domain; on a node that has gone they are in none."""
-    if around.is_across:
-        return any(_paths(around, topology, nodes, around.constraint.required))
-    return any(node in topology.tree.slot_of for node in around.nodes)
-
-
-def _paths(
-    around: Around, topology: TopologyBooks, nodes: Nodes, level: str | None
-) -> Iterator[tuple[str, ...]]:
-    """The domain of each of its nodes, down to a level, by the labels that it has."""
-    above = topology.levels[: topology.levels.index(level) + 1] if level else ()
-    for name in around.nodes:
-        path = tuple(level_value(nodes[name].labels, key) for key in above if name in nodes)
-        if path and all(path):
-            yield path
-
-
-def _across(around: Around, topology: TopologyBooks, nodes: Nodes) -> list[slice | None]:
-    """The slots of the domain that most of its nodes are in, of the level that is required."""
-    paths = Counter(_paths(around, topology, nodes, around.constraint.required))
-    if not paths:
-        return []
-    chosen = min(paths, key=lambda path: (-paths[path], path))
-    return [slots_of(topology.tree, chosen)]
-
-
-def slots_of(tree: Tree, path: tuple[str, ...]) -> slice:
-    """The slots of a domain by its path, none if it has no node there."""
-    depth = len(path) - 1
-    for domain in range(len(tree.starts[depth])):
-        if tree.path(depth, domain) == path:
-            return tree.slots(depth, domain)
-    return slice(0, 0)
-
-
-def _ranges(around: Around, topology: TopologyBooks, nodes: Nodes) -> list[slice | None]:
-    if around.is_across:
-        return _across(around, topology, nodes)
-    tree, constraint = topology.tree, around.constraint
-    slots = [slot for node in around.nodes if (slot := tree.slot_of.get(node)) is not None]
-    if not slots or not (constraint.required or constraint.preferred):
-        return []
-    narrowest = topology.levels.index(constraint.preferred or constraint.required or "")
-    widest = topology.levels.index(constraint.required) if constraint.required else 0
-    ranges: list[slice | None] = []
-    for level in range(narrowest, widest - 1, -1):
-        # Where members run in several domains, the one with most of them; ties: the first.
-        domain = int(np.bincount(tree.domain_of[level][slots]).argmax())
-        ranges.append(tree.slots(level, domain))
-    return ranges if constraint.required else [*ranges, None]
-
-
-def kept_slots(pod_set: PodSetMembers, topology: TopologyBooks) -> tuple[tuple[int, int], ...]:
-    """(slot, pods) of the members that fill the set's slices, if they are in this topology."""
-    slot_of = topology.tree.slot_of
-    slots = Counter(slot_of[node] for node in pod_set.kept if node in slot_of)
-    return tuple(sorted(slots.items()))

@@ -25,7 +25,8 @@ from app.state.cache.topology_books import TopologyBooks
 from app.state.gang.families import NOTHING, Shared
 from app.state.gang.gang import Gang as GangRecord
 from app.state.plan.question.group_tree import GroupTree
-from app.state.plan.question.pod_sets import PodSetMembers, Unit, kept_slots, pins, units_of
+from app.state.plan.question.pins import kept_slots, pins
+from app.state.plan.question.pod_sets import PodSetMembers, Unit, units_of
 from app.state.pods.nominations import Together
 from topology.fit.view import Options
 from topology.model.answer import NoFit, Pairs, Placement
