@@ -6,5 +6,6 @@
 `plans.py` has the planner search for a gang and gives its plan up when it no longer stands;
 `reservations.py` holds capacity in the books. `binding.py` remembers how far kube-scheduler has
 brought each planned member. `placeholders.py` holds places for pods that are absent,
-`replacements.py` those of pods that were lost.
+`pods_to_come.py` says what these will be like; `replacements.py` holds those of pods that were
+lost.
 """

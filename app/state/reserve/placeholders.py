@@ -18,16 +18,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from itertools import count, islice, repeat
+from itertools import islice
 
-import msgspec
-
-from app.dialects.spec import Index, LeafSpec
+from app.dialects.spec import LeafSpec
 from app.state.gang.gang import Gang
 from app.state.gang.members.member import Member
 from app.state.gang.parts import Placeholder
+from app.state.reserve.pods_to_come import as_absent, from_leaf, likenesses, numbers_absent
 
 
 def keep_place(gang: Gang, lost: Member, until: float) -> str:
@@ -241,7 +240,7 @@ def _expect_declared(gang: Gang, most: int) -> None:
         if wanted > most:
             gang.absent.too_many, gang.absent.is_cut = wanted, True
             return
-        for like in islice(_to_come(gang, present), max(wanted - expected, 0)):
+        for like in islice(likenesses(gang, present), max(wanted - expected, 0)):
             _add(gang, like, math.inf)
 
 
@@ -277,53 +276,6 @@ def _drop_least(gang: Gang, places: list[str], surplus: int) -> None:
         del gang.placeholders[uid]
 
 
-def _to_come(gang: Gang, present: list[Member]) -> Iterator[Member]:
-    """What the placeholders stand for: members with foreign gates, then pods to come."""
-    kept = {each.member.index for each in gang.placeholders.values()}
-    kept_of = Counter(
-        each.member.pod_set for each in gang.placeholders.values() if not each.is_spare
-    )
-    for member in gang.membership.joining:
-        if member.is_ready:
-            continue
-        if kept_of[member.pod_set] > 0 if member.index is None else member.index in kept:
-            kept_of[member.pod_set] -= 1
-        else:
-            yield member
-    for like, number in zip(
-        _likes(gang, present, kept_of), _numbers_left(gang, present), strict=False
-    ):
-        yield replace(like, index=number)
-
-
-def _likes(gang: Gang, present: list[Member], kept_of: Counter[str]) -> Iterator[Member]:
-    """What each pod to come is like: the first one, or one of the pod set that lacks it.
-
-    Nothing is known of a pod set that has no pod at all: no place is held for its pods.
-    """
-    if gang.membership.lacking is None:
-        yield from repeat(present[0])
-        return
-    for pod_set, pods in gang.membership.lacking.items():
-        like = next((each for each in gang.members.values() if each.pod_set == pod_set), None)
-        if like is not None:
-            yield from repeat(like, max(pods - kept_of[pod_set], 0))
-
-
-def _numbers_left(gang: Gang, present: list[Member]) -> Iterator[Index | None]:
-    """The numbers of the pods to come, if the pods that exist have numbers."""
-    first = present[0].index
-    if first is None:
-        yield from repeat(None)
-        return
-    taken = {member.index for member in present}
-    taken.update(each.member.index for each in gang.placeholders.values())
-    for index in count(first.offset):
-        number = replace(first, index=index)
-        if number not in taken:
-            yield number
-
-
 def _expect_leaves(
     gang: Gang, leaves: tuple[LeafSpec, ...], present: list[Member], most: int
 ) -> None:
@@ -342,9 +294,9 @@ def _expect_leaves(
         like = next((each for each in present if each.leaf == leaf.name != ""), None)
         if like is not None:
             _resemble(gang, like)
-        for index in _absent(leaf, of_leaf, gang.membership.gone.get(leaf.name, 0)):
+        for index in numbers_absent(leaf, of_leaf, gang.membership.gone.get(leaf.name, 0)):
             known = replace(like, index=index) if like is not None else None
-            member = known or _from_leaf(present[0], leaf, index)
+            member = known or from_leaf(present[0], leaf, index)
             _add(gang, member, math.inf, is_declared=True)
 
 
@@ -357,38 +309,7 @@ def _resemble(gang: Gang, like: Member) -> None:
         member = place.member
         is_its_place = place.is_declared and member.leaf == like.leaf
         if is_its_place and member.role != like.role and uid not in gang.plan.nodes:
-            place.member = _as_absent(uid, replace(like, index=member.index))
-
-
-def _absent(leaf: LeafSpec, there: Sequence[Member], gone: int) -> Iterator[Index | None]:
-    """The numbers of a leaf's pods that are to come; None for a pod without one."""
-    if leaf.like is not None and leaf.like.numbers:
-        taken = {member.index for member in there}
-        yield from (index for index in leaf.like.numbers if index not in taken)
-    else:
-        yield from repeat(None, max(leaf.pods - len(there) - gone, 0))
-
-
-def _from_leaf(first: Member, leaf: LeafSpec, index: Index | None) -> Member:
-    """What a pod of this leaf will be like, beside the first member of its gang."""
-    assert leaf.like is not None  # no place is reserved for pods of which nothing is known
-    like, said = leaf.like.pod, leaf.like.said
-    pod = msgspec.structs.replace(
-        like,
-        namespace=first.pod.namespace,
-        name=leaf.name or like.name or first.pod.name,
-        priority=first.pod.priority,
-        owner=first.pod.owner,
-    )
-    return Member(
-        pod,
-        said,
-        leaf.name,
-        index,
-        constraint=said.constraint if leaf.constraint is None else leaf.constraint,
-        slices=said.slices if leaf.constraint is None else leaf.slices,
-        shape=like.shape,
-    )
+            place.member = as_absent(uid, replace(like, index=member.index))
 
 
 def _drop_surplus(gang: Gang) -> None:
@@ -446,16 +367,8 @@ def _add(
     gang.placeholders_made += 1
     # Not by the gang's name: it may be of any length, and another epoch has the same.
     uid = f"absent/{gang.number}/{gang.placeholders_made}"
-    member = _as_absent(uid, like)
+    member = as_absent(uid, like)
     lost_on = like.pod.node if instead_of else ""
     gang.placeholders[uid] = Placeholder(member, until, instead_of, lost_on, is_spare, is_declared)
     gang.absent.due_at = min(gang.absent.due_at, until)
     return uid
-
-
-def _as_absent(uid: str, like: Member) -> Member:
-    """A member of this uid that does not exist, like one that does or did."""
-    pod = msgspec.structs.replace(
-        like.pod, uid=uid, node="", phase="Pending", gates=(), is_terminating=False
-    )
-    return replace(like, pod=pod, allowed=None, narrowed_by=())

@@ -15,7 +15,8 @@ from app.state.gang.gang import Gang, Phase
 from app.state.gang.members.member import Member
 from app.state.gang.members.membership import MembershipStatus
 from app.state.gang.parts import Placeholder
-from app.state.reserve.placeholders import _to_come, place_for
+from app.state.reserve.placeholders import place_for
+from app.state.reserve.pods_to_come import likenesses
 from tests.app.state.crews import CrewWorld, hands, placed
 from tests.app.state.lost import failed, not_ready, replacement, started
 from tests.app.state.world import World, four_racks, members, racks
@@ -393,4 +394,4 @@ def test_each_place_that_is_held_stands_for_one_of_the_pods_behind_foreign_gates
             f"absent/{at}": Placeholder(Member(pod(f"p{at}"), Said()), math.inf) for at in range(2)
         },
     )
-    assert list(_to_come(gang, gated)) == gated[2:]
+    assert list(likenesses(gang, gated)) == gated[2:]
