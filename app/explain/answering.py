@@ -31,7 +31,7 @@ from app.state.plan.exclusions import EARMARKED, ELSEWHERE, REFUSED, UNLABELLED,
 from app.state.plan.question.group_tree import UNIT
 from app.state.plan.question.request import SearchRequest, search
 from app.state.preempt.standing import Standing
-from app.state.report import messages
+from app.state.report.messages import preemption as messages
 from topology.errors import InvalidRequest
 from topology.fit.fit import NOT_OPEN, pods_per_node
 from topology.model import answer as answers

@@ -41,7 +41,7 @@ from app.state.filter_result import Candidates, Failed, FilterAnswer, Rejected, 
 from app.state.gang.gang import Phase
 from app.state.isolation import OnFault, reraise
 from app.state.pods.arrivals import Arrival
-from app.state.report import messages
+from app.state.report.messages import gangs as messages
 from app.state.settings import EngineSettings
 from app.state.ticks import Ticking
 

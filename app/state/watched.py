@@ -18,7 +18,7 @@ from app.state.effects import (
     Effect,
 )
 from app.state.isolation import OnFault, confined
-from app.state.report import messages
+from app.state.report.messages import preemption as messages
 from app.state.settings import EngineSettings
 from app.state.wiring.answers import EngineParts
 

@@ -20,7 +20,7 @@ from app.state.lifecycle.roll_call import RollCalls
 from app.state.pods.arrivals import Arrival, Arrivals
 from app.state.pods.assumed_pods import AssumedPods
 from app.state.queueing.outbox import Outbox
-from app.state.report import messages
+from app.state.report.messages import gangs as messages
 from app.state.settings import EngineSettings
 
 

@@ -48,7 +48,7 @@ from app.state.plan.planner import Planner
 from app.state.plan.question.pod_sets import levels_of
 from app.state.plan.single_nodes import with_levels
 from app.state.pods.nominations import Nominations
-from app.state.report import messages
+from app.state.report.messages import gangs as messages
 from topology.fit.fit import NOT_OPEN
 
 NOT_KNOWN = "the node is not known, and the request has only its name"

@@ -32,7 +32,7 @@ from app.state.pods.arrivals import Arrivals, WaitingPod
 from app.state.pods.grants import UNHEARD_SECONDS, Grants
 from app.state.pods.nominations import Nomination, Nominations
 from app.state.pods.occupants import Occupants
-from app.state.report import messages
+from app.state.report.messages import preemption as messages
 from app.state.report.reports import Reports
 from app.state.reserve.plans import Plans
 from app.state.settings import EngineSettings

@@ -37,7 +37,7 @@ from app.state.plan.question.pins import pins
 from app.state.plan.question.pod_sets import PodSetMembers
 from app.state.plan.question.request import among
 from app.state.pods.arrivals import WaitingPod
-from app.state.report import messages
+from app.state.report.messages import autoscaling as messages
 from app.state.report.reports import Reports
 from app.state.settings import EngineSettings
 from app.state.turns.queue import in_order, rank_in_queue

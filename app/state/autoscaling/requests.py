@@ -47,7 +47,7 @@ from app.state.gang.parts import SentAsk
 from app.state.pauses import doubled
 from app.state.plan.planner import Planner
 from app.state.queueing.outbox import Outbox
-from app.state.report import messages
+from app.state.report.messages import autoscaling as messages
 from app.state.report.reports import Reports
 from app.state.settings import EngineSettings
 

@@ -16,7 +16,7 @@ from app.state.effects import Suspend
 from app.state.gang.gangs import Gangs
 from app.state.objects.declared import Objects
 from app.state.queueing.outbox import Outbox
-from app.state.report import messages
+from app.state.report.messages import given_back as messages
 
 LONGEST_SECONDS = 60.0  # suspended, whether or not the pods are gone
 AGAIN_SECONDS = 10.0  # before it is sent once more that a workload goes on

@@ -20,7 +20,7 @@ from app.state.gang.gangs import Gangs
 from app.state.gang.members.member import Member
 from app.state.gang.owners import Owners
 from app.state.plan.planner import Planner
-from app.state.report import messages
+from app.state.report.messages import gangs as messages
 from app.state.report.reports import Reports
 from app.state.reserve import placeholders
 from app.state.reserve.plans import Plans

@@ -22,7 +22,7 @@ from app.state.plan.single_nodes import SingleNodes
 from app.state.queueing import requeue, ungating
 from app.state.queueing.nominating import Nominating
 from app.state.queueing.stray_gates import StrayGates
-from app.state.report import messages
+from app.state.report.messages import gangs as messages
 from app.state.report.notes import Notes
 from app.state.report.reports import Reports
 from app.state.report.starts import Starts

@@ -34,7 +34,7 @@ from app.state.lifecycle.roll_call import RollCalls
 from app.state.queueing import ungating
 from app.state.queueing.outbox import Outbox
 from app.state.queueing.requeue import Requeues
-from app.state.report import messages
+from app.state.report.messages import gangs as messages
 from app.state.reserve import binding
 from app.state.reserve.plans import Plans, why_stuck
 from app.state.reserve.reservations import Reservations

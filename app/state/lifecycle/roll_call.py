@@ -24,7 +24,7 @@ from app.state.isolation import confined
 from app.state.lifecycle.disruption import Disruptions
 from app.state.objects.declared import Objects
 from app.state.plan.planner import Planner
-from app.state.report import messages
+from app.state.report.messages import gangs as messages
 from app.state.report.notes import Notes
 from app.state.report.reports import Reports
 from app.state.reserve import binding

@@ -36,9 +36,10 @@ from app.state.gang.reasons import Reason
 from app.state.plan.verdict import CLAIMS_NOT_COUNTED, NoPlan
 from app.state.queueing.outbox import Outbox
 from app.state.queueing.requeue import Requeues
-from app.state.report import messages
 from app.state.report.decisions import Decisions, What
 from app.state.report.lost import LostWrite, LostWrites
+from app.state.report.messages import gangs as messages
+from app.state.report.messages import preemption
 from app.state.report.statuses import Statuses
 from app.state.settings import EngineSettings
 
@@ -227,7 +228,7 @@ class Reports:
     def preemption_stopped(self, pod: PodRecord) -> None:
         """Report that a pod may preempt no others for a while."""
         itself = GangKey(pod.namespace, pod.name, "pod", pod.uid)
-        sentence = messages.preemption_stopped(f"{pod.namespace}/{pod.name}")
+        sentence = preemption.preemption_stopped(f"{pod.namespace}/{pod.name}")
         event = EmitEvent(itself, _itself(pod), "PreemptionStopped", sentence, is_warning=True)
         self.outbox.add(event)
 
@@ -245,9 +246,9 @@ class Reports:
             reason = ROOM if why_none else MAKES_ROOM
         priority = gang.membership.lowest_priority
         if answer.is_found:
-            sentence = messages.room(gang.key, priority, answer, why_none)
+            sentence = preemption.room(gang.key, priority, answer, why_none)
         else:
-            sentence = messages.no_room(gang.key, priority, answer)
+            sentence = preemption.no_room(gang.key, priority, answer)
         if gang.has_claims:
             sentence = f"{sentence}; {CLAIMS_NOT_COUNTED}"
         self._tell_of_room(gang, reason, sentence)

@@ -24,7 +24,7 @@ from app.state.plan.single_nodes import SingleNodes
 from app.state.plan.verdict import CLAIMS_NOT_COUNTED, NOTHING_FOR_PARTS, NoPlan, Plan
 from app.state.queueing import ungating
 from app.state.queueing.requeue import Requeues
-from app.state.report import messages
+from app.state.report.messages import gangs as messages
 from app.state.report.reports import Reports
 from app.state.report.starts import Starts
 from app.state.reserve import binding, placeholders

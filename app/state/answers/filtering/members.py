@@ -28,7 +28,7 @@ from app.state.lifecycle.roll_call import RollCalls
 from app.state.pods.arrivals import Arrivals
 from app.state.queueing import requeue, ungating
 from app.state.queueing.requeue import Requeues
-from app.state.report import messages
+from app.state.report.messages import gangs as messages
 from app.state.report.reports import Reports, not_joining
 from app.state.reserve import binding, placeholders
 from app.state.reserve.plans import Plans

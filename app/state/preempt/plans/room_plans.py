@@ -43,7 +43,7 @@ from app.state.preempt.plans.noted_room import NotedRoom
 from app.state.preempt.plans.room_plan import Result, RoomPlan, Stage
 from app.state.preempt.plans.victims import Victims
 from app.state.queueing.outbox import Outbox
-from app.state.report import messages
+from app.state.report.messages import preemption as messages
 from app.state.report.notes import Notes
 from app.state.report.reports import Reports
 from app.state.reserve.reservations import Reservations

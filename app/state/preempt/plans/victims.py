@@ -19,7 +19,7 @@ from app.state.pods.occupants import Occupants
 from app.state.preempt.left_alone import LeftAlone
 from app.state.preempt.plans.room_plan import RoomPlan
 from app.state.queueing.outbox import Outbox
-from app.state.report import messages
+from app.state.report.messages import preemption as messages
 from app.state.report.reports import Reports
 
 

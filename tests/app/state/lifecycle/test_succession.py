@@ -8,7 +8,7 @@ from app.dialects import corral
 from app.kube.core.objects import PodRecord
 from app.state.effects import Delete, Ungate
 from app.state.filter_result import Pinned, Rejected
-from app.state.report import messages
+from app.state.report.messages import gangs as messages
 from tests.app.state.world import World, four_racks, members, racks, ungated
 from tests.records import RACK, group, pod
 

@@ -25,7 +25,7 @@ from app.state.filter_result import Passed
 from app.state.plan.verdict import Plan
 from app.state.preempt.plans.room_plan import Result, Stage
 from app.state.preempt.plans.room_plans import DRAIN_SECONDS, SEND_SECONDS, SETTLE_SECONDS
-from app.state.report import messages
+from app.state.report.messages import preemption as messages
 from app.state.reserve.plans import LOOK_SECONDS
 from app.state.settings import EngineSettings
 from tests.app.dialects.volcano import workloads as volcano
