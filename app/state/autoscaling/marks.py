@@ -36,8 +36,9 @@ from app.state.isolation import confined
 from app.state.plan.planner import Planner
 from app.state.plan.verdict import NoPlan
 from app.state.queueing.outbox import Outbox
+from app.state.report.events import MAKES_ROOM
 from app.state.report.messages import autoscaling as messages
-from app.state.report.reports import MAKES_ROOM, Reports
+from app.state.report.reports import Reports
 from app.state.settings import EngineSettings
 from app.state.turns.later import Later
 from topology.model.answer import NoFit

@@ -36,6 +36,7 @@ from app.state.gang.reasons import Reason
 from app.state.plan.verdict import CLAIMS_NOT_COUNTED, NoPlan
 from app.state.queueing.outbox import Outbox
 from app.state.queueing.requeue import Requeues
+from app.state.report import events
 from app.state.report.decisions import Decisions, What
 from app.state.report.lost import LostWrite, LostWrites
 from app.state.report.messages import gangs as messages
@@ -47,29 +48,6 @@ SENTENCE_SECONDS = 60.0  # how long a verdict's numbers stand before they are up
 EVICT_AGAIN_SECONDS = 60.0  # a disruption budget may allow later what it refuses now
 SETTLE_SECONDS = 1.0  # before a verdict on a gang that runs, or is searched for, is reported
 MOST_REPEATED_PER_TICK = 1  # lost writes: 10 a second; two events a second are written
-
-EVICTED = "GangEvicted"
-INCOMPLETE = "GangIncomplete"
-NOT_PLACED = "GangNotPlaced"
-PLACED = "GangPlaced"
-PREEMPTED = "MemberPreempted"
-ROOM = "RoomByPreemption"
-NO_ROOM = "NoRoomByPreemption"
-MAKES_ROOM = "Preempting"
-ROOM_NOT_MADE = "RoomNotMade"
-GIVES_WAY = "Preempted"
-# These are no warnings. Each stands until there is another, for as long as the gang waits.
-ABOUT_ROOM = (ROOM, NO_ROOM, MAKES_ROOM, ROOM_NOT_MADE)
-GIVEN_BACK = "GangGivenBack"
-NOT_GIVEN_BACK = "GangNotGivenBack"
-POD_NOT_IN_GANG = "PodNotInGang"
-NEEDS_NODES = "NeedsNodes"
-NO_NODES_COME = "NoNodesCome"
-NODES_RELEASED = "NewNodesReleased"
-NOT_PROVIDED = "NodesNotProvided"
-NOT_REQUESTED = "NodesNotRequested"
-ABOUT_NODES = (NEEDS_NODES, NO_NODES_COME, NODES_RELEASED, NOT_PROVIDED, NOT_REQUESTED)
-NO_WARNINGS = (*ABOUT_ROOM, NEEDS_NODES)
 
 # What a gang that enters a phase has become; one that waits again has lost its plan, or a part.
 _BECAME: Mapping[Phase, What] = {
@@ -108,7 +86,9 @@ class Reports:
         self._emit(gang, reason, sentence, warn=warn)
 
     def _emit(self, gang: Gang, reason: str, sentence: str, *, warn: bool = True) -> None:
-        self.outbox.add(EmitEvent(gang.key, _owner_of(gang), reason, sentence, is_warning=warn))
+        self.outbox.add(
+            EmitEvent(gang.key, events.owner_of(gang), reason, sentence, is_warning=warn)
+        )
 
     def _report_once(self, gang: Gang, reason: str, sentence: str, *, warn: bool = True) -> None:
         """Emit an event that is no problem of the gang's own, once until it is forgotten."""
@@ -126,7 +106,9 @@ class Reports:
 
     def _emit_about(self, gang: Gang, pod: PodRecord, sentence: str) -> None:
         self.outbox.add(
-            EmitEvent(gang.key, _itself(pod), POD_NOT_IN_GANG, sentence, is_warning=True)
+            EmitEvent(
+                gang.key, events.itself(pod), events.POD_NOT_IN_GANG, sentence, is_warning=True
+            )
         )
 
     # -- members that are missing, contradict each other or don't belong ------------------------
@@ -166,7 +148,7 @@ class Reports:
         membership = gang.membership
         if membership.problem:
             gang.reporting.sentence = messages.mistaken(gang.key, membership.problem)
-            self.report(gang, "GangMistaken", gang.reporting.sentence)
+            self.report(gang, events.MISTAKEN, gang.reporting.sentence)
             self.requeues.note_sentence(gang, gang.members.values(), gang.reporting.sentence)
         elif membership.is_unread:
             gang.reporting.sentence = messages.unread(gang.key)
@@ -223,13 +205,15 @@ class Reports:
 
     def gives_way(self, gang: Gang, sentence: str) -> None:
         """Report that members go for a pod of higher priority."""
-        self._emit(gang, PREEMPTED, sentence)
+        self._emit(gang, events.PREEMPTED, sentence)
 
     def preemption_stopped(self, pod: PodRecord) -> None:
         """Report that a pod may preempt no others for a while."""
-        itself = GangKey(pod.namespace, pod.name, "pod", pod.uid)
+        key = GangKey(pod.namespace, pod.name, "pod", pod.uid)
         sentence = preemption.preemption_stopped(f"{pod.namespace}/{pod.name}")
-        event = EmitEvent(itself, _itself(pod), "PreemptionStopped", sentence, is_warning=True)
+        event = EmitEvent(
+            key, events.itself(pod), events.PREEMPTION_STOPPED, sentence, is_warning=True
+        )
         self.outbox.add(event)
 
     def room(self, gang: Gang, answer: RoomAnswer, why_none: str) -> None:
@@ -241,9 +225,9 @@ class Reports:
             return  # no pod may go, or it fits already
         if answer.is_cut_short and not answer.is_found:
             return  # it is not known
-        reason = NO_ROOM
+        reason = events.NO_ROOM
         if answer.is_found:
-            reason = ROOM if why_none else MAKES_ROOM
+            reason = events.ROOM if why_none else events.MAKES_ROOM
         priority = gang.membership.lowest_priority
         if answer.is_found:
             sentence = preemption.room(gang.key, priority, answer, why_none)
@@ -255,40 +239,40 @@ class Reports:
 
     def awaits_room(self, gang: Gang, sentence: str) -> None:
         """Report how many pods still end for a gang that waits."""
-        self._tell_of_room(gang, MAKES_ROOM, sentence)
+        self._tell_of_room(gang, events.MAKES_ROOM, sentence)
 
     def room_not_made(self, gang: Gang, sentence: str) -> None:
         """Report that the pods of a gang's place do not go, or not for it."""
-        self._tell_of_room(gang, ROOM_NOT_MADE, sentence)
+        self._tell_of_room(gang, events.ROOM_NOT_MADE, sentence)
 
     def _tell_of_room(self, gang: Gang, reason: str, sentence: str) -> None:
         """Emit an event that stands until there is another about the same, unless it stands."""
         if gang.reporting.once.get(reason) == sentence:
             return
-        for other in ABOUT_ROOM:
+        for other in events.ABOUT_ROOM:
             gang.reporting.once.pop(other, None)
         gang.reporting.once[reason] = sentence
         self._emit(gang, reason, sentence, warn=False)
 
     def needs_nodes(self, gang: Gang, sentence: str) -> None:
         """Report that node autoscalers are asked for nodes."""
-        self._report_once(gang, NEEDS_NODES, sentence, warn=False)
+        self._report_once(gang, events.NEEDS_NODES, sentence, warn=False)
 
     def no_nodes_come(self, gang: Gang, sentence: str) -> None:
         """Report why they make none."""
-        self._report_once(gang, NO_NODES_COME, sentence)
+        self._report_once(gang, events.NO_NODES_COME, sentence)
 
     def new_nodes_released(self, gang: Gang, sentence: str) -> None:
         """Report that nodes which came for it, too few, are anybody's now."""
-        self._report_once(gang, NODES_RELEASED, sentence)
+        self._report_once(gang, events.NODES_RELEASED, sentence)
 
     def not_provided(self, gang: Gang, sentence: str) -> None:
         """Report that a request for nodes has ended, or was withdrawn, and what follows."""
-        self._report_anew(gang, NOT_PROVIDED, sentence)
+        self._report_anew(gang, events.NOT_PROVIDED, sentence)
 
     def not_requested(self, gang: Gang, sentence: str) -> None:
         """Report why a gang does not ask by a request, although it should."""
-        self._report_anew(gang, NOT_REQUESTED, sentence)
+        self._report_anew(gang, events.NOT_REQUESTED, sentence)
 
     def _report_anew(self, gang: Gang, reason: str, sentence: str) -> None:
         """Emit an event that stands until there is another with its reason, unless it stands."""
@@ -299,19 +283,26 @@ class Reports:
     def places_given_up(self, gang: Gang, pods: int) -> None:
         """Report that no place is held any more for pods that have not come."""
         sentence = messages.places_given_up(gang.key, pods)
-        self._report_once(gang, "PlacesGivenUp", sentence)
+        self._report_once(gang, events.PLACES_GIVEN_UP, sentence)
 
     # -- plans and verdicts --------------------------------------------------------------------
 
     def placed(self, gang: Gang, fallback: Iterable[tuple[str, str]]) -> None:
         """Report that a plan is held; `fallback`: (pod set, why) of those not placed by rank."""
         if gang.reporting.problem:
-            self.report(gang, PLACED, _placed(gang), warn=False)
+            self.report(gang, events.PLACED, _placed(gang), warn=False)
             gang.reporting.problem = ""
-        for reason in (EVICTED, NOT_GIVEN_BACK, *ABOUT_ROOM, *ABOUT_NODES):
+        for reason in (
+            events.EVICTED,
+            events.NOT_GIVEN_BACK,
+            *events.ABOUT_ROOM,
+            *events.ABOUT_NODES,
+        ):
             gang.reporting.once.pop(reason, None)
         for pod_set, why in fallback:
-            self._report_once(gang, "RanksNotUsed", messages.ranks_not_used(gang.key, pod_set, why))
+            self._report_once(
+                gang, events.RANKS_NOT_USED, messages.ranks_not_used(gang.key, pod_set, why)
+            )
         gang.reporting.sentence, gang.reporting.sentence_at = (
             messages.planned_elsewhere(gang.key),
             None,
@@ -351,7 +342,7 @@ class Reports:
             self.decisions.note(gang.key, "no-place", now, gang.reporting.sentence)
             may_change = gang.membership.bound or verdict.is_pending
             due = now + (SETTLE_SECONDS if may_change else 0.0)
-            reason = "GangMistaken" if verdict.is_mistake else NOT_PLACED
+            reason = events.MISTAKEN if verdict.is_mistake else events.NOT_PLACED
             self._verdicts[gang.key] = (due, reason)
         self._report_verdict(gang, now)
         if self._fails_fast(gang, now) and verdict.is_about_cluster:
@@ -387,39 +378,42 @@ class Reports:
     def gives_way_whole(self, gang: Gang, sentence: str) -> None:
         """Report that all pods of a gang are evicted for a gang of higher priority."""
         gang.reporting.sentence, gang.reporting.sentence_at = sentence, None
-        self._emit(gang, GIVES_WAY, sentence)
+        self._emit(gang, events.GIVES_WAY, sentence)
 
     def goes_for(self, namespace: str, name: str, uid: str, sentence: str) -> None:
         """Report that a pod is evicted for a gang of higher priority."""
         about = ObjectRef("v1", "Pod", namespace, name, uid)
         itself = GangKey(namespace, name, "pod", uid)
-        self.outbox.add(EmitEvent(itself, about, GIVES_WAY, sentence, is_warning=True))
+        self.outbox.add(EmitEvent(itself, about, events.GIVES_WAY, sentence, is_warning=True))
 
     def not_evicted(self, gang: Gang) -> None:
         """Report that the rest of a gang keeps running, since its owner would not start again."""
-        self._report_once(gang, "GangNotEvicted", messages.not_evicted(gang.key))
+        self._report_once(gang, events.NOT_EVICTED, messages.not_evicted(gang.key))
 
     def giving_back(self, gang: Gang, sentence: str) -> EmitEvent:
         """The event for when pods of a gang that waits are evicted, so that it starts elsewhere."""
-        return EmitEvent(gang.key, _owner_of(gang), GIVEN_BACK, sentence, is_warning=True)
+        return EmitEvent(
+            gang.key, events.owner_of(gang), events.GIVEN_BACK, sentence, is_warning=True
+        )
 
     def given_back(self, gang: Gang | None, event: EmitEvent, now: float) -> None:
         """Report that they are. `gang`: None if the last of its pods has gone with that."""
         if gang is not None:
             gang.reporting.sentence, gang.reporting.sentence_at = event.sentence, None
-            gang.reporting.problem, gang.reporting.problem_reason = event.sentence, GIVEN_BACK
+            gang.reporting.problem = event.sentence
+            gang.reporting.problem_reason = events.GIVEN_BACK
             _note_attempt(gang, gang.reporting.reason, now)
         self.outbox.add(event)
 
     def not_given_back(self, gang: Gang, sentence: str) -> None:
         """Report why they are not, or why one is not."""
-        self._report_anew(gang, NOT_GIVEN_BACK, sentence)
+        self._report_anew(gang, events.NOT_GIVEN_BACK, sentence)
 
     def eviction_refused(self, gang: Gang, uid: str) -> None:
         """Report, once, that a pod of a gang that is evicted stays."""
         if gang.key in self._evicting and (member := gang.members.get(uid)) is not None:
             sentence = messages.eviction_refused(gang.key, member.pod, EVICT_AGAIN_SECONDS)
-            self._report_once(gang, "EvictionRefused", sentence)
+            self._report_once(gang, events.EVICTION_REFUSED, sentence)
 
     def _evict(self, gang: Gang, sentence: str, now: float) -> None:
         """Evict the running pods of a gang, so that its owner can start it again as a whole."""
@@ -430,8 +424,8 @@ class Reports:
             self.not_evicted(gang)
             return
         self.decisions.note(gang.key, "evicted", now, sentence)
-        self.report(gang, EVICTED, sentence)
-        gang.reporting.once[EVICTED] = sentence  # its verdict is reported after it
+        self.report(gang, events.EVICTED, sentence)
+        gang.reporting.once[events.EVICTED] = sentence  # its verdict is reported after it
         for member in gang.membership.bound:
             pod = member.pod
             self.outbox.add(Evict(pod.namespace, pod.name, pod.uid, sentence))
@@ -469,7 +463,7 @@ class Reports:
                 continue  # it is not known yet what the gang lacks
             del self._gathering[key]
             if sentence := _incomplete(gangs[key]):
-                self.report(gangs[key], INCOMPLETE, sentence)
+                self.report(gangs[key], events.INCOMPLETE, sentence)
 
     # -- what was lost on its way to the API server ----------------------------------------------
 
@@ -494,20 +488,20 @@ class Reports:
             self.statuses.repeat_lost(gang.key)
         elif uid in said.outside and uid in gang.members:
             sentence, is_excess = said.outside[uid]
-            if what == POD_NOT_IN_GANG:
+            if what == events.POD_NOT_IN_GANG:
                 self._emit_about(gang, gang.members[uid].pod, sentence)
             elif what == DELETE and is_excess:
                 self._delete(gang, gang.members[uid].pod, sentence)
-        elif what in ABOUT_ROOM and gang.phase is not Phase.WAITING:
+        elif what in events.ABOUT_ROOM and gang.phase is not Phase.WAITING:
             said.once.pop(what, None)
         elif what in said.once:
-            self._emit(gang, what, said.once[what], warn=what not in NO_WARNINGS)
-        elif what == PLACED and gang.phase is Phase.PLACED:
+            self._emit(gang, what, said.once[what], warn=what not in events.NO_WARNINGS)
+        elif what == events.PLACED and gang.phase is Phase.PLACED:
             self._emit(gang, what, _placed(gang), warn=False)
-        elif what == INCOMPLETE and (sentence := _incomplete(gang)):
+        elif what == events.INCOMPLETE and (sentence := _incomplete(gang)):
             self._emit(gang, what, sentence)
         elif what == said.problem_reason and said.problem:
-            if what == NOT_PLACED and self._has_verdict(gang):
+            if what == events.NOT_PLACED and self._has_verdict(gang):
                 said.problem = said.sentence  # with the numbers of now
             self._emit(gang, what, said.problem)
 
@@ -555,16 +549,3 @@ def _note_attempt(gang: Gang, reason: Reason, now: float) -> None:
         attempts[-1] = replace(last, last_at=now, times=last.times + 1)
     else:
         attempts.append(Attempt(reason, sentence, now, now))
-
-
-def _owner_of(gang: Gang) -> ObjectRef:
-    """The object that a gang's events are about: the controller of its first pod, or that pod."""
-    pod = min((member.pod for member in gang.members.values()), key=lambda pod: pod.name)
-    owner = pod.owner
-    if owner is None:
-        return _itself(pod)
-    return ObjectRef(owner.api_version, owner.kind, pod.namespace, owner.name, owner.uid)
-
-
-def _itself(pod: PodRecord) -> ObjectRef:
-    return ObjectRef("v1", "Pod", pod.namespace, pod.name, pod.uid)

@@ -12,7 +12,7 @@ from app.state.born.kept_places import KEEP_SECONDS
 from app.state.born.suspended import AGAIN_SECONDS, LONGEST_SECONDS
 from app.state.effects import EmitEvent, Evict, EvictOutcome, Suspend, Ungate
 from app.state.filter_result import Passed
-from app.state.report.reports import GIVEN_BACK, NOT_GIVEN_BACK
+from app.state.report.events import GIVEN_BACK, NOT_GIVEN_BACK
 from tests.app.state.born.nursery import ASKED, Nursery, nursery, rack, train
 from tests.records import job_pods, pod
 
