@@ -218,7 +218,7 @@ class Engine(Ticking):
         self.giving_back.evicted(uid, outcome, now)
         gang = self.gangs.of_pod(uid)
         if gang is not None and outcome in ("failed", "refused"):
-            self.reports.eviction_refused(gang, uid)
+            self.evictions.refused(gang, uid)
         return self._effects()
 
     def is_eviction_wanted(self, effect: Evict | Suspend) -> bool:

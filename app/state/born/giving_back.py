@@ -47,8 +47,9 @@ from app.state.isolation import confined
 from app.state.plan.planner import Planner
 from app.state.plan.verdict import Plan
 from app.state.queueing.outbox import Outbox
+from app.state.report.evictions import EVICT_AGAIN_SECONDS
 from app.state.report.messages import given_back as messages
-from app.state.report.reports import EVICT_AGAIN_SECONDS, Reports
+from app.state.report.reports import Reports
 from app.state.settings import EngineSettings
 from app.state.turns.queue import Queue
 

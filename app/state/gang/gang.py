@@ -76,6 +76,7 @@ class Gang:
     placeholders, placeholders_made         by `reserve/placeholders.py`
     failed_nodes                            by `reserve/replacements.py`
     preempted, is_preempted_unseen, ending  by `lifecycle/disruption.py`
+    evicted_at                              by `report/evictions.py`
     last_search                             by `plan/planner.py`
     birth                                   by `born/births.py`
     the other parts                         as `gang/parts.py` says
@@ -99,6 +100,7 @@ class Gang:
     preempted: Member | None = None  # the last that ended for another pod since the roll call …
     is_preempted_unseen: bool = False  # … and nothing was known of it before
     ending: str = ""  # why its running pods are evicted, until the last of them ends
+    evicted_at: float = -math.inf  # when its running pods were last sent for eviction
     last_search: Searched | None = None
     birth: Birth | None = None  # while places are held for the rest of its pods, from the first on
     plan: HeldPlan = field(default_factory=HeldPlan)

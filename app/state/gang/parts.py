@@ -259,7 +259,6 @@ class Reporting:
     pods: set[str] = field(default_factory=set)  # that an event was emitted about
     outside: dict[str, tuple[str, bool]] = field(default_factory=dict)
     """Pods that are not part of the gang as last sorted out: why, and whether one too many."""
-    evicted_at: float = -math.inf  # when its running pods were last sent for eviction
     attempts: deque[Attempt] = field(default_factory=partial(deque, maxlen=MOST_ATTEMPTS))
     """The last of them, the newest at the end."""
 

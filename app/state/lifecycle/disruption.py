@@ -20,6 +20,7 @@ from app.state.gang.gangs import Gangs
 from app.state.gang.members.member import Member
 from app.state.gang.owners import Owners
 from app.state.plan.planner import Planner
+from app.state.report.evictions import Evictions
 from app.state.report.messages import gangs as messages
 from app.state.report.reports import Reports
 from app.state.reserve import placeholders
@@ -36,6 +37,7 @@ class Disruptions:
     planner: Planner
     plans: Plans
     reports: Reports
+    evictions: Evictions
     owners: Owners
 
     def follow(self, gang: Gang, member: Member, *, was_known: bool) -> None:
@@ -63,7 +65,7 @@ class Disruptions:
             self.reports.not_evicted(gang)
             return
         self._lose_all(gang, messages.ends_whole(gang.key, preempted.pod), now)
-        self.reports.ends_whole(gang, now)
+        self.evictions.end_whole(gang, now)
 
     def _lose_all(self, gang: Gang, sentence: str, now: float) -> None:
         gang.ending = sentence
@@ -80,6 +82,10 @@ class Disruptions:
         """Note that all its pods are being evicted, and say why."""
         self._lose_all(gang, sentence, now)
         self.reports.gives_way_whole(gang, sentence)
+
+    def end_rest(self, gang: Gang, now: float) -> None:
+        """Have those of its pods that still run evicted: it ends as a whole."""
+        self.evictions.end_whole(gang, now)
 
     def keep(self, gang: Gang) -> None:
         """Note that those of its pods that still run are not evicted after all."""

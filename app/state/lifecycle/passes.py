@@ -9,6 +9,7 @@ from app.state.isolation import confined
 from app.state.lifecycle.roll_call import RollCalls
 from app.state.plan.elsewhere.search_on import SearchesOn
 from app.state.plan.planner import Planner
+from app.state.report.evictions import Evictions
 from app.state.report.reports import Reports
 from app.state.reserve import placeholders
 from app.state.reserve.plans import Plans
@@ -26,6 +27,7 @@ class Passes:
     plans: Plans
     roll_calls: RollCalls
     reports: Reports
+    evictions: Evictions
 
     def plan_waiting(self, now: float) -> None:
         """Try waiting gangs, until the tick's budget is spent; the rest follow on the next one."""
@@ -72,4 +74,6 @@ class Passes:
                 with confined(self.planner.on_fault, "roll call of gang {}", key):
                     self.roll_calls.review(gang, now)
         self.reports.report_due(gangs.by_key, now)
+        self.evictions.evict_again(gangs.by_key, now)
+        self.reports.report_verdicts(gangs.by_key, now)
         self.queue.retry(gangs.plannable(), now)

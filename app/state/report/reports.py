@@ -2,7 +2,6 @@
 
     EmitEvent  about the gang, on its owner, or about one pod: each sentence once, and again while
                it is true where it was not written
-    Evict      the running pods of a gang that cannot be repaired, where the settings say so
     Delete     pods in excess of what their gang declares, where the settings say so
 
 A verdict on a gang that runs is reported only after a moment: nodes that fail together are seen
@@ -22,15 +21,12 @@ from app.state.effects import (
     STATUS,
     Delete,
     EmitEvent,
-    Evict,
     ObjectRef,
     RoomAnswer,
 )
 from app.state.gang.gang import PLANNABLE, Gang, Phase
-from app.state.gang.lost_nodes import lacks_lost_pods
 from app.state.gang.members import minimum
 from app.state.gang.members.member import Member
-from app.state.gang.owners import Owners
 from app.state.gang.parts import Attempt
 from app.state.gang.reasons import Reason
 from app.state.plan.verdict import CLAIMS_NOT_COUNTED, NoPlan
@@ -45,7 +41,6 @@ from app.state.report.statuses import Statuses
 from app.state.settings import EngineSettings
 
 SENTENCE_SECONDS = 60.0  # how long a verdict's numbers stand before they are updated
-EVICT_AGAIN_SECONDS = 60.0  # a disruption budget may allow later what it refuses now
 SETTLE_SECONDS = 1.0  # before a verdict on a gang that runs, or is searched for, is reported
 MOST_REPEATED_PER_TICK = 1  # lost writes: 10 a second; two events a second are written
 
@@ -69,14 +64,11 @@ class Reports:
     outbox: Outbox
     requeues: Requeues
     statuses: Statuses
-    owners: Owners
     lost: LostWrites = field(default_factory=LostWrites)
     decisions: Decisions = field(default_factory=Decisions)
     _gathering: dict[GangKey, float] = field(default_factory=dict)  # since when, until reported
     _verdicts: dict[GangKey, tuple[float, str]] = field(default_factory=dict)
     """Verdicts not reported yet: when to, and the event's reason."""
-    _evicting: dict[GangKey, str] = field(default_factory=dict)
-    """Why the pods of gangs are evicted; those asked for again last are the last."""
 
     def report(self, gang: Gang, reason: str, sentence: str, *, warn: bool = True) -> None:
         """Emit an event about the gang on its owner, unless the last one said the same."""
@@ -323,7 +315,7 @@ class Reports:
         )
 
     def no_place(self, gang: Gang, verdict: NoPlan, now: float) -> None:
-        """Report why there is no plan; with `fail_fast` evict a gang that runs in part."""
+        """Report why there is no plan."""
         gang.reporting.reason, gang.reporting.is_narrowed_apart = (
             verdict.reason,
             verdict.is_narrowed_apart,
@@ -345,8 +337,6 @@ class Reports:
             reason = events.MISTAKEN if verdict.is_mistake else events.NOT_PLACED
             self._verdicts[gang.key] = (due, reason)
         self._report_verdict(gang, now)
-        if self._fails_fast(gang, now) and verdict.is_about_cluster:
-            self._evict(gang, messages.given_up(gang.key, str(verdict)), now)
         self.statuses.note(gang.key)
 
     def _report_verdict(self, gang: Gang, now: float) -> None:
@@ -358,22 +348,19 @@ class Reports:
         if gang.phase in PLANNABLE:
             self.report(gang, reason, gang.reporting.sentence)
 
-    def _fails_fast(self, gang: Gang, now: float) -> bool:
-        """Whether a gang is evicted if a search for it finds no place.
+    def evicted(self, gang: Gang, sentence: str, now: float) -> None:
+        """Report that the running pods of a gang are evicted."""
+        self.decisions.note(gang.key, "evicted", now, sentence)
+        self.report(gang, events.EVICTED, sentence)
+        gang.reporting.once[events.EVICTED] = sentence  # its verdict is reported after it
 
-        Only for pods that it lost with a node: those that it lacks for another reason may come or
-        fit again, and a gang that has all it needs has lost nothing.
-        Source: Kueue's documentation, "Feature Gate Interaction Matrix".
-        """
-        is_set = self.settings.fail_fast and self.settings.replace_failed_nodes
-        if now < gang.reporting.evicted_at + EVICT_AGAIN_SECONDS:
-            return False
-        return bool(is_set and gang.membership.bound) and lacks_lost_pods(gang)
-
-    def ends_whole(self, gang: Gang, now: float) -> None:
-        """Evict the running pods of a gang of which one goes for a pod of higher priority."""
+    def ends_whole(self, gang: Gang) -> None:
+        """Reject pods of a gang with the reason why the others end."""
         gang.reporting.sentence, gang.reporting.sentence_at = gang.ending, None
-        self._evict(gang, gang.ending, now)
+
+    def eviction_refused(self, gang: Gang, sentence: str) -> None:
+        """Report, once, that a pod of a gang that is evicted stays."""
+        self._report_once(gang, events.EVICTION_REFUSED, sentence)
 
     def gives_way_whole(self, gang: Gang, sentence: str) -> None:
         """Report that all pods of a gang are evicted for a gang of higher priority."""
@@ -409,46 +396,15 @@ class Reports:
         """Report why they are not, or why one is not."""
         self._report_anew(gang, events.NOT_GIVEN_BACK, sentence)
 
-    def eviction_refused(self, gang: Gang, uid: str) -> None:
-        """Report, once, that a pod of a gang that is evicted stays."""
-        if gang.key in self._evicting and (member := gang.members.get(uid)) is not None:
-            sentence = messages.eviction_refused(gang.key, member.pod, EVICT_AGAIN_SECONDS)
-            self._report_once(gang, events.EVICTION_REFUSED, sentence)
-
-    def _evict(self, gang: Gang, sentence: str, now: float) -> None:
-        """Evict the running pods of a gang, so that its owner can start it again as a whole."""
-        gang.reporting.evicted_at = now
-        self._evicting.pop(gang.key, None)
-        self._evicting[gang.key] = sentence
-        if self.owners.give_up(gang, gang.membership.bound):
-            self.not_evicted(gang)
-            return
-        self.decisions.note(gang.key, "evicted", now, sentence)
-        self.report(gang, events.EVICTED, sentence)
-        gang.reporting.once[events.EVICTED] = sentence  # its verdict is reported after it
-        for member in gang.membership.bound:
-            pod = member.pod
-            self.outbox.add(Evict(pod.namespace, pod.name, pod.uid, sentence))
-
-    def _evict_again(self, gangs: Mapping[GangKey, Gang], now: float) -> None:
-        """Evict pods of gangs that still run in part, whatever kept that from taking effect."""
-        for key, sentence in list(self._evicting.items()):
-            gang = gangs.get(key)
-            if gang is not None and now < gang.reporting.evicted_at + EVICT_AGAIN_SECONDS:
-                return  # in the order of time
-            del self._evicting[key]
-            if gang is None or not gang.membership.bound:
-                continue
-            if gang.ending or gang.is_short:
-                self._evict(gang, sentence, now)
-
     # -- time ----------------------------------------------------------------------------------
 
     def report_due(self, gangs: Mapping[GangKey, Gang], now: float) -> None:
-        """Report what has waited long enough: members still missing, verdicts that stand."""
+        """Report members that are still missing, and what was lost on its way."""
         self._report_incomplete(gangs, now)
         self._repeat_lost(gangs)
-        self._evict_again(gangs, now)
+
+    def report_verdicts(self, gangs: Mapping[GangKey, Gang], now: float) -> None:
+        """Report the verdicts that stand, once they have stood for a moment."""
         for key in list(self._verdicts):
             if key in gangs:
                 self._report_verdict(gangs[key], now)

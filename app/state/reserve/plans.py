@@ -24,6 +24,7 @@ from app.state.plan.single_nodes import SingleNodes
 from app.state.plan.verdict import CLAIMS_NOT_COUNTED, NOTHING_FOR_PARTS, NoPlan, Plan
 from app.state.queueing import ungating
 from app.state.queueing.requeue import Requeues
+from app.state.report.evictions import Evictions
 from app.state.report.messages import gangs as messages
 from app.state.report.reports import Reports
 from app.state.report.starts import Starts
@@ -53,6 +54,7 @@ class Plans:
     starvation: Starvation
     requeues: Requeues
     reports: Reports
+    evictions: Evictions
     marks: Marks
     starts: Starts
 
@@ -98,8 +100,7 @@ class Plans:
                 return False  # the last verdict stands until there is another one
             if not found.is_pending:
                 self.starts.note_decision(gang, now, is_plan=False)
-            self.reports.no_place(gang, self._with_holder(gang, found), now)
-            self.marks.note_verdict(gang, found, now)
+            self._report_none(gang, found, now)
             return False
         if gang.is_plannable and gang.elastic_spec is not None:
             self.queue.want_turn(gang)  # the rest may have places farther from those that run
@@ -285,8 +286,13 @@ class Plans:
             if gang.reporting.sentence_at is not None:
                 self.reports.plan_lost(gang, messages.plan_lost(gang.key, why_stuck(gang)), now)
         elif not (found.is_fault or found.is_put_off or found.is_pending):
-            self.reports.no_place(gang, self._with_holder(gang, found), now)
-            self.marks.note_verdict(gang, found, now)
+            self._report_none(gang, found, now)
+
+    def _report_none(self, gang: Gang, found: NoPlan, now: float) -> None:
+        verdict = self._with_holder(gang, found)
+        self.reports.no_place(gang, verdict, now)
+        self.evictions.review(gang, verdict, now)
+        self.marks.note_verdict(gang, found, now)
 
     def _look_later(self, gang: Gang, now: float) -> None:
         self.queue.put_off(gang, min(gang.binding.awaited_until, now + LOOK_SECONDS))

@@ -47,9 +47,16 @@ class HoldingParts(AutoscalingParts):
             self.starvation,
             self.requeues,
             self.reports,
+            self.evictions,
             self.marks,
             self.starts,
         )
         self.disruptions = Disruptions(
-            self.settings, self.gangs, self.planner, self.plans, self.reports, self.owners
+            self.settings,
+            self.gangs,
+            self.planner,
+            self.plans,
+            self.reports,
+            self.evictions,
+            self.owners,
         )

@@ -67,6 +67,7 @@ class MembershipParts(HoldingParts):
             self.plans,
             self.roll_calls,
             self.reports,
+            self.evictions,
         )
         self.succession = Succession(
             self.settings,

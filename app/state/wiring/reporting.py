@@ -9,6 +9,7 @@ from app.state.objects.pools import Pools
 from app.state.queueing.nominating import Nominating
 from app.state.queueing.requeue import Requeues
 from app.state.queueing.stray_gates import StrayGates
+from app.state.report.evictions import Evictions
 from app.state.report.notes import Notes
 from app.state.report.reports import Reports
 from app.state.report.starts import Starts
@@ -32,9 +33,8 @@ class ReportingParts(PlanningParts):
         self.stray_gates = StrayGates(self.outbox)
         self.starts = Starts()
         self.owners = Owners(self.dialects, self.objects.by_uid)
-        self.reports = Reports(
-            self.settings, self.outbox, self.requeues, self.statuses, self.owners
-        )
+        self.reports = Reports(self.settings, self.outbox, self.requeues, self.statuses)
+        self.evictions = Evictions(self.settings, self.outbox, self.owners, self.reports)
 
     def _is_preemptor(self, uid: str, node: str) -> bool:
         """Whether pods end on the node for this one; after a restart, whether any end there."""

@@ -112,4 +112,4 @@ class Victims:
             self.withdrawn.update(plan.unsent.intersection(remaining))
             self.disruptions.keep(its)
         else:
-            self.reports.ends_whole(its, now)
+            self.disruptions.end_rest(its, now)

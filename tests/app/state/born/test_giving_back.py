@@ -22,7 +22,7 @@ from app.state.effects import EmitEvent, Evict, Mark, Ungate
 from app.state.filter_result import Passed
 from app.state.gang.gang import Phase
 from app.state.report.events import GIVEN_BACK, NOT_GIVEN_BACK
-from app.state.report.reports import EVICT_AGAIN_SECONDS
+from app.state.report.evictions import EVICT_AGAIN_SECONDS
 from tests.app.state.born.nursery import ASKED, Nursery, fast, nursery, rack
 from tests.app.state.world import members
 from tests.records import RACK, job, job_owner, job_pods, node, pod
