@@ -25,7 +25,7 @@ from app.kube.core.objects import Amounts, NodeRecord, PodRecord
 from app.state.effects import Bind, Effect, EmitEvent, Evict, RoomAnswer, RoomVictim
 from app.state.engine import Engine
 from app.state.preempt.left_alone import EVICTED_SECONDS
-from app.state.preempt.limits import NAMESPACE_SECONDS
+from app.state.preempt.plans.limits import NAMESPACE_SECONDS
 from app.state.preempt.plans.room_plan import RoomPlan
 from tests.records import REQUIRED
 from tests.sim.api import ApiServer, selects

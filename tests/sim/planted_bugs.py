@@ -423,7 +423,7 @@ PLANTED = (
         "a budget counts each victim once, however many pods it has",
     ),
     Planted(
-        "app.state.preempt.limits.Limits.is_full",
+        "app.state.preempt.plans.limits.Limits.is_full",
         Change(
             "expression",
             "sum(not plan.is_slow for plan in self.of.values()) >= self.settings.preempt_plans",

@@ -7,6 +7,6 @@ hands out all that the answer depends on, and takes the answer as an input. Wher
 pods be evicted, the place that was found is kept, and they are.
 
 Read in this order: `standing` (who is where), `room` (the request and its answer), `making_room`
-(which gangs ask, when, and what is said of the answer), `plans` (the answer carried out), `limits`
-(how many may go), `left_alone` (who goes for no gang for a while).
+(which gangs ask, when, and what is said of the answer), `plans` (the answer carried out),
+`left_alone` (who goes for no gang for a while).
 """

@@ -36,9 +36,9 @@ from app.state.pods.grants import Grants
 from app.state.pods.nominations import Nomination, Nominations
 from app.state.pods.occupants import Occupants
 from app.state.preempt.left_alone import LeftAlone
-from app.state.preempt.limits import Limits
 from app.state.preempt.plans.in_vain import InVain, Needed
 from app.state.preempt.plans.kept_room import KeptRoom
+from app.state.preempt.plans.limits import Limits
 from app.state.preempt.plans.noted_room import NotedRoom
 from app.state.preempt.plans.room_plan import Result, RoomPlan, Stage
 from app.state.preempt.plans.victims import Victims
