@@ -13,6 +13,7 @@ Read in this order; each folder says more:
     pod_set     a place for one pod set, its leader and its slices, as Kueue places it
     nested      a place for groups inside groups, and for pods missing beside pods that stay
     packing     several shapes on the same nodes, exactly
+    fragments   what pods leave on a node that no usual pod can use
     victims     who has to go so that a gang has room
     relax       what would fit instead of a gang that does not
     errors      what is raised

@@ -6,5 +6,6 @@
 
 `view.py` is what people and programs get; `app.api` and `app.cli` render it. `advice.py` says for
 each reason what makes Corral try again and what to do, `decisions.py` tells of what was decided
-last, and `topology` of domains and nodes. Nothing here changes the engine.
+last, `elsewhere.py` of gangs that this Corral does not place, and `topology` of domains and nodes.
+`finding.py` says which gangs are meant. Nothing here changes the engine.
 """

@@ -8,5 +8,5 @@
 
 The copy is an engine like the one that runs: what it plans is what would be planned, by the same
 code. Only the books of others are in it, not their gangs, so that nothing but what is simulated is
-planned. `view.py` is what people and programs get.
+planned. `view.py` is what people and programs get, `notes.py` what Corral does not know of it.
 """

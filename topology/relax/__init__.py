@@ -4,5 +4,5 @@ Each relaxation changes one thing: a wider level, fewer pods or groups, nodes th
 that is reported was placed by the search itself. The number of searches has a bound.
 
 Read in this order: `relax` (the kinds of relaxations), `feasibility` (the search within a budget),
-`fewest` (as few nodes as will do).
+`fewest` (as few nodes as will do), `anywhere` (nothing holds the pods together).
 """
