@@ -5,5 +5,5 @@ post_filter, kube_scheduler · life, observer, corral, writes · kinds, owners, 
 faults, chaos · budgets, preemptors, evictions, born · told, starts, checks, isolation, bypass,
 absent, born_checks, preemption, making_room, shadow · oracle, places, liveness, afterwards ·
 vocabulary, and volcano/, grove/, native/, composite/ and kai/, whose `__init__` have their own
-order · world, runs, planted · node_autoscaler, an actor that no random world has.
+order · profile, world, runs, planted · node_autoscaler, an actor that no random world has.
 """
