@@ -35,7 +35,6 @@ from tests.cluster import HOSTNAME, Object, Objects
 
 BATCH_SECONDS = 10.0  # at most; a second of silence ends one sooner there
 NOMINATED_SECONDS = 20.0  # a node that a pending pod is meant for is left alone
-REGISTER_SECONDS = 900.0  # until a machine that does not register is given up
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 DISRUPTED = {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}
 NO_FIELDS = "node selector term with matchFields is not supported"
@@ -63,14 +62,36 @@ class Claim:
 class Karpenter:
     """One that leads, its cloud and that cloud's kubelets."""
 
-    def __init__(self, pools: Sequence[NodeGroup], *, consolidate_after: float = 30.0) -> None:
+    def __init__(
+        self,
+        pools: Sequence[NodeGroup],
+        *,
+        consolidate_after: float = 30.0,
+        register_within: float = 900.0,  # seconds until what has not come is given up
+    ) -> None:
         self.cloud = Cloud(pools)
-        self._consolidate_after = consolidate_after
+        self._consolidate_after, self._register_within = consolidate_after, register_within
+        self._begin()
+
+    def _begin(self) -> None:
         self._loop_at = 0.0
         self._nominated: dict[str, float] = {}  # node -> until
         self._settled: dict[str, tuple[frozenset[str], float]] = {}  # node -> its pods, since when
         self._disrupted: set[str] = set()
         self._told: set[tuple[str, str]] = set()
+
+    def restart(self, seen: Seen) -> list[Action]:
+        """Forget all but the cloud, as another replica that leads; no node is disrupted any more.
+
+        Source: pkg/controllers/disruption/controller.go, Reconcile: "un-taint outdated nodes".
+        """
+        self._begin()
+        return [
+            SetTaint(node["metadata"]["name"], DISRUPTED, is_set=False)
+            for node in seen.nodes
+            for taint in node["spec"].get("taints") or []
+            if taint["key"] == DISRUPTED["key"]
+        ]
 
     @property
     def next_at(self) -> float:
@@ -173,7 +194,7 @@ class Karpenter:
 
     def _give_up(self, now: float) -> None:
         for each in list(self.cloud.machines.values()):
-            if not each.is_registered and now - each.ordered_at >= REGISTER_SECONDS:
+            if not each.is_registered and now - each.ordered_at >= self._register_within:
                 self.cloud.release(each.name)
 
     def _rooms(self, nodes: Mapping[str, Object], pods: Mapping[str, Objects]) -> dict[str, Room]:

@@ -11,6 +11,7 @@ Nothing schedules here: `bind` does, when the test says so.
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 from tests.autoscaling.machines.actions import (
@@ -39,6 +40,8 @@ class Autoscaler(Protocol):
     def next_at(self) -> float: ...
 
     def step(self, seen: Seen, now: float) -> list[Action]: ...
+
+    def restart(self, seen: Seen) -> list[Action]: ...
 
 
 class Small:
@@ -78,10 +81,14 @@ class Small:
         until = self.now + seconds
         while self.autoscaler.next_at <= until:
             self.now = max(self.now, self.autoscaler.next_at)
-            for each in self.autoscaler.step(self.seen(), self.now):
-                self.done.append((self.now, each))
-                self._do(each)
+            self.do(self.autoscaler.step(self.seen(), self.now))
         self.now = until
+
+    def do(self, actions: Iterable[Action]) -> None:
+        """Has them done now."""
+        for each in actions:
+            self.done.append((self.now, each))
+            self._do(each)
 
     # -- what a test looks at ------------------------------------------------------------------
 

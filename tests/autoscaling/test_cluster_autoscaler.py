@@ -402,6 +402,27 @@ def test_a_stock_that_is_out_is_found_out_late_and_the_group_backs_off() -> None
     assert len(world.names()) == 8
 
 
+def test_how_long_machines_are_waited_for_and_groups_left_alone_are_settings() -> None:
+    world = small(rack(stock=0), settings=Settings(provision=60.0, backoff=(30.0, 45.0)))
+    world.wait("a", requests=WHOLE)
+    cloud = world.autoscaler.cloud
+    orders = []
+    for seconds in (89.0, 2.0, 108.0, 2.0):  # 60 and 30; 60 and twice that, but 45 at most
+        world.run(seconds)
+        orders.append(cloud.orders)
+    assert orders == [1, 2, 2, 3]
+
+
+def test_machines_of_a_group_may_come_each_later_than_the_last_in_turn() -> None:
+    world = small(rack(late_seconds=(0.0, 25.0)))
+    for name in ("a", "b", "c"):
+        world.wait(name, requests=WHOLE)
+    world.run(35.0)
+    assert world.names() == ["r0-0", "r0-2"]
+    world.run(25.0)
+    assert world.names() == ["r0-0", "r0-1", "r0-2"]
+
+
 def test_another_group_is_taken_while_one_backs_off() -> None:
     world = small(rack("r0", stock=0), rack("r1"))
     world.wait("a", requests=WHOLE)
@@ -519,6 +540,45 @@ def test_a_node_may_be_kept_by_an_annotation() -> None:
     del world.pods["a"]
     world.run(900.0)
     assert world.names() == ["r0-0"]
+
+
+def test_a_group_keeps_its_minimum_and_no_node_is_made_for_that() -> None:
+    world = small(rack(min=2), settings=QUICK)
+    world.run(100.0)
+    assert world.names() == []
+    for each in ("a", "b", "c", "d"):
+        world.wait(each, requests=WHOLE)
+    world.run(60.0)
+    world.pods.clear()
+    world.run(900.0)
+    assert len(world.names()) == 2
+
+
+def test_another_replica_takes_off_the_taint_of_a_node_that_was_to_go_and_counts_anew() -> None:
+    world = grown(QUICK, "a")
+    del world.pods["a"]
+    while not world.tainted(TO_BE_DELETED):
+        world.run(1.0)
+    world.do(world.autoscaler.restart(world.seen()))
+    assert world.tainted(TO_BE_DELETED) == []
+    world.run(55.0)
+    assert world.names() == ["r0-0"]
+    world.run(30.0)
+    assert world.names() == []
+
+
+def test_another_replica_does_not_know_the_copy_of_a_node_that_has_gone() -> None:
+    group = NodeGroup("g", 8, MACHINE, late_labels=({RACK: "r0"},), tags={})
+    world = small(group, settings=QUICK)
+    world.wait("a", requests=WHOLE)
+    world.run(200.0)
+    world.pods.clear()
+    world.run(200.0)
+    assert world.names() == []
+    world.do(world.autoscaler.restart(world.seen()))
+    world.wait("b", requests=WHOLE, nodeSelector={RACK: "r0"})
+    world.run(60.0)
+    assert world.names() == []
 
 
 def test_nodes_of_no_group_are_left_alone() -> None:

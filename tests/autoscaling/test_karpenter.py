@@ -85,6 +85,13 @@ def test_what_fits_free_nodes_makes_none_whatever_its_rack() -> None:
     assert world.names() == ["b0", "b1"]
 
 
+def test_how_long_a_machine_may_take_to_register_is_an_option() -> None:
+    world = Small(Karpenter([pool(stock=0)], register_within=60.0))
+    world.wait("a", requests={GPU: 1})
+    world.run(75.0)
+    assert world.autoscaler.cloud.orders == 2
+
+
 def test_nodes_come_one_by_one_and_some_may_not() -> None:
     world = small(pool(stock=3))
     for number in range(4):
@@ -223,6 +230,15 @@ def test_an_empty_node_goes_and_a_marked_pod_keeps_it() -> None:
     world.pods["a"]["status"]["conditions"][0]["reason"] = "SchedulingGated"
     world.run(100.0)
     assert world.names() == []
+
+
+def test_another_replica_takes_off_the_taint_of_a_node_that_was_to_go() -> None:
+    world = running()
+    while not world.tainted(DISRUPTED["key"]):
+        world.run(1.0)
+    world.do(world.autoscaler.restart(world.seen()))
+    assert world.tainted(DISRUPTED["key"]) == []
+    assert len(world.names()) == 2
 
 
 def test_a_node_is_left_alone_until_its_pods_have_been_the_same_for_a_while() -> None:

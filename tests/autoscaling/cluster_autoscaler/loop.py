@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from tests.autoscaling.cluster_autoscaler.requests import Requests, pods_from
 from tests.autoscaling.cluster_autoscaler.scale_down import ScaleDown
 from tests.autoscaling.cluster_autoscaler.scale_up import ScaleUp
-from tests.autoscaling.machines.actions import Action, DeleteNode, EmitEvent, PatchRequest
+from tests.autoscaling.machines.actions import Action, DeleteNode, EmitEvent, PatchRequest, SetTaint
 from tests.autoscaling.machines.cloud import Cloud, Machine, has_devices, is_ready
 from tests.autoscaling.machines.groups import NodeGroup
 from tests.autoscaling.objects import ATOMIC_SCALE_UP, CHECK_CAPACITY
@@ -29,12 +29,11 @@ from tests.autoscaling.reading.pods import (
     key_of,
     nominated_of,
 )
-from tests.autoscaling.reading.rooms import STARTUP_PREFIXES, Room, pack
+from tests.autoscaling.reading.rooms import STARTUP_PREFIXES, TO_BE_DELETED, Room, pack
 from tests.autoscaling.reading.seen import Seen, filled
 from tests.cluster import Object, Objects
 
 LOOP_SECONDS = 10.0
-PROVISION_SECONDS = 900.0  # until a machine that has not come is given up (flags.go:127)
 
 
 @dataclass(frozen=True)
@@ -44,6 +43,9 @@ class Settings:
     unneeded: float = 600.0  # --scale-down-unneeded-time
     delay_after_add: float = 600.0  # --scale-down-delay-after-add
     drains: bool = True  # nodes that are little used
+    provision: float = 900.0  # --max-node-provision-time: what has not come by then is given up
+    # --initial-node-group-backoff-duration, --max-…: of a group that did not get its machines
+    backoff: tuple[float, float] = (300.0, 1800.0)
     provisioning_requests: bool = True  # --enable-provisioning-requests; off by default there
     ends_consumed: bool = False  # bookings whose pods all sit; in newest code only
 
@@ -54,8 +56,11 @@ class ClusterAutoscaler:
     def __init__(self, groups: Sequence[NodeGroup], settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
         self.cloud = Cloud(groups)
+        self._begin()
+
+    def _begin(self) -> None:
         self._requests = Requests(ends_consumed=self.settings.ends_consumed)
-        self._scale_up = ScaleUp(self.cloud)
+        self._scale_up = ScaleUp(self.cloud, self.settings.backoff)
         self._scale_down = ScaleDown(
             self.cloud, unneeded=self.settings.unneeded, drains=self.settings.drains
         )
@@ -64,6 +69,19 @@ class ClusterAutoscaler:
         self._was_request = False  # whose turn the last loop was
         self._unschedulable_at: dict[str, float] = {}  # since when, by pod
         self._told: set[tuple[str, str]] = set()  # (pod, reason) of events
+
+    def restart(self, seen: Seen) -> list[Action]:
+        """Forget all but the cloud, as another replica that leads; no node is given up any more.
+
+        Source: core/static_autoscaler.go, cleanUpIfRequired.
+        """
+        self._begin()
+        return [
+            SetTaint(node["metadata"]["name"], taint, is_set=False)
+            for node in seen.nodes
+            for taint in node["spec"].get("taints") or []
+            if taint["key"] == TO_BE_DELETED
+        ]
 
     @property
     def next_at(self) -> float:
@@ -136,7 +154,8 @@ class ClusterAutoscaler:
 
     def _give_up(self, now: float) -> None:
         """Machines that never registered."""
-        late = [each for each in self.cloud.machines.values() if _is_late(each, now)]
+        until = now - self.settings.provision
+        late = [each for each in self.cloud.machines.values() if _is_late(each, until)]
         for each in late:
             self.cloud.release(each.name)
         for group in sorted({each.group.name for each in late}):
@@ -152,7 +171,7 @@ class ClusterAutoscaler:
             if not is_upcoming and _is_started(node) and not self._scale_down.is_going(name):
                 rooms[name] = filled(node, pods.get(name, []))
         for name, machine in self.cloud.machines.items():
-            if not machine.is_whole and now - machine.ordered_at < PROVISION_SECONDS:
+            if not machine.is_whole and now - machine.ordered_at < self.settings.provision:
                 rooms[name] = self._scale_up.room(machine)
                 rooms[name].take(pods.get(name, []))
         for name, room in rooms.items():
@@ -230,5 +249,6 @@ def _is_started(node: Object) -> bool:
     return is_ready(node) and not starts
 
 
-def _is_late(machine: Machine, now: float) -> bool:
-    return not machine.is_registered and now - machine.ordered_at >= PROVISION_SECONDS
+def _is_late(machine: Machine, until: float) -> bool:
+    """Whether a machine that was ordered by then has not come."""
+    return not machine.is_registered and machine.ordered_at <= until

@@ -9,7 +9,7 @@ that may move and fit elsewhere. What nobody can move keeps its node.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from tests.autoscaling.machines.actions import Action, DeleteNode, EmitEvent, EvictPod, SetTaint
 from tests.autoscaling.machines.cloud import Cloud
@@ -80,7 +80,9 @@ class ScaleDown:
         self._since = {name: self._since.get(name, now) for name in unneeded}
         if is_cooling:
             return []
-        due = [name for name, since in self._since.items() if now - since >= self._unneeded]
+        due = self._to_spare(
+            [name for name, since in self._since.items() if now - since >= self._unneeded]
+        )
         empty = [name for name in due if not unneeded[name]]
         drained = [name for name in due if unneeded[name]] if not empty else []
         actions: list[Action] = []
@@ -89,6 +91,21 @@ class ScaleDown:
             self._going[name] = unneeded[name]
             actions.append(SetTaint(name, _taint(now)))
         return actions
+
+    def _to_spare(self, names: Iterable[str]) -> list[str]:
+        """Those of these nodes without which their groups still have as many as they must."""
+        machines = self._cloud.machines
+        left = {
+            name: len([each for each in self._cloud.of(name) if each.name not in self._going])
+            for name in self._cloud.groups
+        }
+        found = []
+        for name in names:
+            group = machines[name].group
+            if left[group.name] > group.min:
+                left[group.name] -= 1
+                found.append(name)
+        return found
 
     def _movable(
         self,

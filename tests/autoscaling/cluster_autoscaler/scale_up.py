@@ -16,7 +16,6 @@ from tests.autoscaling.reading.rooms import TO_BE_DELETED, Room, template_room
 from tests.cluster import Object, Objects
 
 STABLE_SECONDS = 60.0  # a node has been ready for so long when it is copied
-LEAST_BACKOFF, MOST_BACKOFF = 300.0, 1800.0  # of a group that did not get its machines [know]
 WASTED = ("cpu", "memory")
 
 
@@ -42,8 +41,9 @@ class Option:
 class ScaleUp:
     """The templates of all groups, and which of them back off."""
 
-    def __init__(self, cloud: Cloud) -> None:
+    def __init__(self, cloud: Cloud, backoff: tuple[float, float]) -> None:
         self._cloud = cloud
+        self._least_backoff, self._most_backoff = backoff
         self._copied: dict[str, Template] = {}  # of a real node; kept when that has gone
         self._ready_at: dict[str, float] = {}  # by machine
         self._backoff: dict[str, tuple[float, float]] = {}  # group -> until, seconds of the next
@@ -72,8 +72,8 @@ class ScaleUp:
 
     def failed(self, group: str, now: float) -> None:
         """Machines of the group did not come: it is left alone for a while."""
-        _, seconds = self._backoff.get(group, (0.0, LEAST_BACKOFF))
-        self._backoff[group] = (now + seconds, min(2 * seconds, MOST_BACKOFF))
+        _, seconds = self._backoff.get(group, (0.0, self._least_backoff))
+        self._backoff[group] = (now + seconds, min(2 * seconds, self._most_backoff))
 
     def best(self, pods: Objects, now: float, *, all_or_nothing: bool = False) -> Option | None:
         """The one group to grow, if one helps any of these pods, or all of them."""

@@ -40,12 +40,17 @@ class Cloud:
         self.stock = {each.name: each.stock for each in groups}  # a test may change it
         self.machines: dict[str, Machine] = {}
         self._plans: list[tuple[float, int, MakeNode | ChangeNode]] = []
-        self._ordered = {each.name: 0 for each in groups}
+        self._ordered = {each.name: 0 for each in groups}  # so many so far
         self._planned = 0
 
     def of(self, group: str) -> list[Machine]:
         """The machines of a group, those that are on their way included."""
         return [each for each in self.machines.values() if each.group.name == group]
+
+    @property
+    def orders(self) -> int:
+        """How many machines were ever ordered."""
+        return sum(self._ordered.values())
 
     def order(
         self,
@@ -71,7 +76,7 @@ class Cloud:
         )
         self.machines[machine.name] = machine
         if machine.comes:
-            self._plan_life(machine, now + group.register_seconds)
+            self._plan_life(machine, now + group.register_seconds_of(number))
         return machine
 
     def release(self, name: str) -> None:
