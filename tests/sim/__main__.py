@@ -1,6 +1,6 @@
-"""python -m tests.sim --seeds 500 [--first N] [--jobs J] [--twice] [--preempting]
+"""python -m tests.sim --seeds 500 [--first N] [--jobs J] [--twice] [--preempting] [--growing]
 
-or --seed N [--trace] [--journal FILE] [--preempting], or --replay FILE
+or --seed N [--trace] [--journal FILE] [--preempting] [--growing], or --replay FILE
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from tests.sim.journal import show_replay
+from tests.sim.mode import add_options, mode_of
 from tests.sim.runs import play, play_twice, show_one
 
 
@@ -24,22 +25,18 @@ def main() -> int:
     parser.add_argument("--twice", action="store_true", help="again, with other string hashes")
     parser.add_argument("--journal", type=Path, help="keep the inputs of --seed's engines here")
     parser.add_argument("--replay", type=Path, help="play the engines of such a journal again")
-    parser.add_argument(
-        "--preempting",
-        action="store_true",
-        help="have pods preempted and evicted for others in every history, not in every third",
-    )
+    add_options(parser)
     asked = parser.parse_args()
-    preempting: bool = asked.preempting
+    mode = mode_of(asked)
     if asked.replay is not None:
         return show_replay(asked.replay)
     if asked.journal is not None and asked.seed is None:
         parser.error("--journal needs --seed")
     if asked.seed is not None:
-        return show_one(asked.seed, trace=asked.trace, journal=asked.journal, preempting=preempting)
+        return show_one(asked.seed, trace=asked.trace, journal=asked.journal, mode=mode)
     if asked.twice:
-        return play_twice(asked.first, asked.seeds, jobs=asked.jobs, preempting=preempting)
-    return play(asked.first, asked.seeds, jobs=asked.jobs, stops=asked.stop, preempting=preempting)
+        return play_twice(asked.first, asked.seeds, jobs=asked.jobs, mode=mode)
+    return play(asked.first, asked.seeds, jobs=asked.jobs, stops=asked.stop, mode=mode)
 
 
 if __name__ == "__main__":

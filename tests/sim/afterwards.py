@@ -155,6 +155,12 @@ def fresh_workload(world: World, vocabulary: Vocabulary) -> None:
 
 def _runs_soon(world: World, gang: Workload) -> None:
     """Have a gang come, and require that it runs within seconds of its last pod."""
+    growing, orders = world.growing, 0
+    seconds = FRESH_SECONDS + _refused_seconds(world, FRESH_SECONDS)
+    if growing is not None:
+        growing.confine(gang)
+        seconds += growing.most_seconds + BACKOFF_SECONDS
+        orders = growing.orders
     latest = world.clock.now + 10.0
     world.workloads.begin(gang)
     while world.clock.now < latest:
@@ -162,9 +168,10 @@ def _runs_soon(world: World, gang: Workload) -> None:
         if len(pods) >= gang.declared and all(map(is_ready, pods)):
             break
         world.clock.run_until(world.clock.now + 0.1)
-    seconds = FRESH_SECONDS + _refused_seconds(world, FRESH_SECONDS)
     world.clock.run_until(world.clock.now + seconds)
     _require_bound(world, gang, f"L1: {gang.name} is all there for {seconds} s")
+    if growing is not None:
+        growing.is_grown_for(gang, orders)
 
 
 def _refused_seconds(world: World, apart: float) -> float:

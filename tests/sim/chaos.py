@@ -54,6 +54,8 @@ class Chaos:
         self.is_healed = False
         self.node_changed_at: dict[str, float] = {}
         self._sound: dict[str, NodeRecord] = dict(api.nodes)  # as they are when all is well
+        self.machines: Mapping[str, NodeRecord] = {}
+        # ^ the same of nodes that an autoscaler has made; one that goes does not come back
 
     def begin(self, kinds: Mapping[str, Kind], intensity: float) -> None:
         """Have each of these kinds happen from now on."""
@@ -72,7 +74,7 @@ class Chaos:
         """No more faults; nodes are what they were."""
         self.is_healed = True
         self.history.say("healed")
-        for name in sorted(self._sound):
+        for name in sorted({*self._sound, *self.machines}):
             self._restore(name)
 
     def _later(self, seconds: float, action: Callable[[], None]) -> None:
@@ -105,15 +107,17 @@ class Chaos:
             self.api.change("Node", name, **fields)
 
     def _restore(self, name: str) -> None:
-        sound = self._sound[name]
+        sound = self._sound.get(name) or self.machines.get(name)
+        if sound is None:
+            return  # its machine has been given back
         self.node_changed_at[name] = self.clock.now
         self.history.say(f"node {name}: as it was")
         if name in self.api.nodes:
             self.api.change(
                 "Node",
                 name,
-                is_ready=True,
-                is_unschedulable=False,
+                is_ready=sound.is_ready,
+                is_unschedulable=sound.is_unschedulable,
                 taints=sound.taints,
                 labels=sound.labels,
                 allocatable=sound.allocatable,
@@ -267,11 +271,13 @@ class Chaos:
         )
         return dict(node.allocatable).get(GPU, 0) - taken
 
-    def take_node(self, name: str) -> None:
-        """Have another scheduler's pod take all that is free on a node."""
+    def take_node(self, name: str) -> bool:
+        """Have another scheduler's pod take all that is free on a node, if anything is."""
         node = self.api.nodes.get(name)
-        if node is not None and not self.is_healed and is_open(node) and self._free(node) > 0:
-            self.workloads.add_foreign(name, self._free(node))
+        if node is None or self.is_healed or not is_open(node) or self._free(node) <= 0:
+            return False
+        self.workloads.add_foreign(name, self._free(node))
+        return True
 
     # -- watches (F3, F4) ----------------------------------------------------------------------
 

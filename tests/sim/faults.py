@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-FLOOR = 50  # hits of each fault per 500 seeds
+from tests.sim.mode import Mode
+
+FLOOR_SEEDS = 500
+FLOOR = 50  # hits of each fault in so many seeds
 # Of those for which several things have to meet: a gang born in place, which one seed in five has,
 # and then two more mishaps; an eviction, and a budget that closes after it was planned, a call that
 # fails or a crash at that stage; a CompositePodGroup, which one seed in twelve has, that starts
@@ -198,7 +201,26 @@ WORKLOADS: dict[str, str] = {
     "L3 crowded": "small workloads would keep a large gang waiting for ever",
     "W spare held": "a place beside those of the members is held",
 }
-COUNTED = {**FAULTS, **WORKLOADS}
+# Of worlds that grow: least hits in `GROWN_SEEDS` of them.
+GROWN: dict[str, str] = {
+    "F24 out of stock": "a machine is ordered that never comes",
+    "F24 replica": "another replica of the autoscaler takes over",
+    "F24 crash asking": "we crash while a gang asks for nodes, or has some kept",
+    "F24 node lost": "a node goes before a pod was on it",
+    "F24 node taken": "another scheduler takes a node before a pod was on it",
+    "W no nodes": "a world begins without a node",
+    "W Karpenter": "nodes are made and moved by Karpenter",
+    "W names a group": "a gang whose pods name one node group",
+    "W node made": "an autoscaler makes a node",
+    "W node kept on": "a node that was given up is needed after all",
+    "W node removed": "an autoscaler removes a node",
+    "W moved": "an autoscaler evicts a pod so as to remove its node",
+    "W grown for": "a pod that was marked starts on a node that was made",
+    "W new nodes kept": "nodes that have come are kept for the gang that asked for them",
+}
+GROWN_SEEDS = 50
+GROWN_FLOOR = 10
+COUNTED = {**FAULTS, **WORKLOADS, **GROWN}
 # Worlds where others are evicted for gangs have no workloads of Volcano's, and no composites
 # (`world.CONTESTED`).
 NOT_CONTESTED = frozenset(
@@ -224,6 +246,20 @@ NOT_CONTESTED = frozenset(
         "W PodGroup at rest",
     }
 )
+
+
+def least_hits(counted: str, seeds: int, mode: Mode) -> int:
+    """How often this has to be hit in so many histories: 0 in a short run, or where it cannot be.
+
+    A run in which clusters grow answers for that alone: the others have runs of their own.
+    """
+    if (counted in GROWN) is not mode.growing:
+        return 0
+    if mode.growing:
+        return seeds // GROWN_SEEDS * GROWN_FLOOR
+    if mode.preempting and counted in NOT_CONTESTED:
+        return 0
+    return seeds // FLOOR_SEEDS * FLOOR_OF.get(counted, FLOOR)
 
 
 class Hits:

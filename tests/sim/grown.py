@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from random import Random
 
-from app.kube.core.objects import PodRecord
 from tests.autoscaling.cluster_autoscaler.loop import ClusterAutoscaler, Settings
 from tests.autoscaling.machines.groups import NodeGroup
 from tests.autoscaling.small import Autoscaler
@@ -32,13 +31,10 @@ class Grown(World):
             self.api,
             self.history,
             autoscaler,
-            is_unschedulable=self._is_unschedulable,
+            is_unschedulable=self.is_unschedulable,
             node_gone=self.workloads.kubelets.node_gone,
         )
         self.nodes.begin()
-
-    def _is_unschedulable(self, pod: PodRecord) -> bool:
-        return pod.is_marked if pod.gates else self.scheduler.calls_unschedulable(pod)
 
     def _create_nodes(self) -> None:
         pass

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from app.errors import DecodeError
 from app.state.journal.replay import Difference, replay
+from tests.sim.mode import USUAL, Mode
 from tests.sim.world import Outcome, World
 
 
@@ -31,7 +32,7 @@ def record(
     seed: int,
     journal: Path,
     *,
-    preempting: bool = False,
+    mode: Mode = USUAL,
     on_line: Callable[[str], None] | None = None,
 ) -> Outcome:
     """Play a seed and keep the journal of every life of every Corral; earlier ones make way."""
@@ -43,7 +44,7 @@ def record(
             path = journal.with_name(f"{journal.name}.{name}.{incarnation}")
             return stack.enter_context(path.open("wb")).write
 
-        world = World(seed, preempting=preempting, on_line=on_line)
+        world = World(seed, mode=mode, on_line=on_line)
         for corral in world.corrals:
             corral.keep_journals(opened)
         return world.run()

@@ -51,6 +51,9 @@ _NAMED = Claim(GangKey("default", "", "grove"))  # of a pod that a PodGang names
 WaitsInVain = Callable[[str, Collection[PodRecord], Taken], str]
 """Where the waiting pods of a gang of this name have a place; "": they have none for certain."""
 
+WithNewNodes = Callable[[list[PodRecord]], Cluster | None]
+"""The cluster that an autoscaler could make for these pods; None: it cannot be told."""
+
 
 def check_nobody_is_forgotten(
     api: ApiServer,
@@ -59,8 +62,11 @@ def check_nobody_is_forgotten(
     is_hopeless: Callable[[PodRecord], bool],
     nominated: Collection[Nominated],
     of_vocabulary: Mapping[str, WaitsInVain],
+    with_new_nodes: WithNewNodes | None = None,
 ) -> None:
     """L1, L2, I3: no gang and no pod waits that has a place.
+
+    Nor, G3, one that has a place `with_new_nodes`, where an autoscaler makes such nodes.
 
     A gang has none that would have more held for pods to come than its namespace may.
     What is kept for a pod with a nominated node is not for others of no higher priority.
@@ -106,6 +112,9 @@ def check_nobody_is_forgotten(
         if why and is_unsure and key in api.succeeded_and_gone:
             why = waits_in_vain(api, key, members, taken, may_hold, counts_gone=False)
         require(not why, f"L1: gang {key} waits and fits: {why}")
+        if with_new_nodes is not None and (grown := with_new_nodes(members)) is not None:
+            why = waits_in_vain(api, key, members, taken, may_hold, grown)
+            require(not why, f"G3: gang {key} waits, and nodes that it fits on may be made: {why}")
         free = as_gated(members, also_later=_gives_back_later(corrals))
         if free is not members and not is_kept_narrowed(corrals, key, members):
             why = waits_in_vain(api, key, free, taken, may_hold)

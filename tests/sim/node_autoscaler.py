@@ -2,14 +2,15 @@
 
     slim records ─▶ objects ─▶ step(seen, now) ─▶ actions ─▶ API server ─▶ streams, each late
 
-An actor that a test adds to a world; no random world has one. `is_unschedulable` says of which pods
-somebody says that no node takes them: the records do not keep that condition.
+`sound` are its nodes as they are when all is well: what goes wrong with one is written at the API
+server only, and taken back from here. `is_unschedulable` says of which pods a condition says that
+no node takes them: the records do not keep it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -37,7 +38,10 @@ GRACE_SECONDS = 2  # of pods that are evicted
 
 
 class NodeAutoscaler:
-    """One autoscaler, its cloud and that cloud's kubelets. `node_gone`: the rest of a deletion."""
+    """One autoscaler, its cloud and that cloud's kubelets.
+
+    `node_gone`: the rest of a deletion. `about_to`: hears of each action before it is done.
+    """
 
     def __init__(
         self,
@@ -48,11 +52,23 @@ class NodeAutoscaler:
         *,
         is_unschedulable: Callable[[PodRecord], bool],
         node_gone: Callable[[str], None],
+        about_to: Callable[[Action], None] = lambda action: None,
     ) -> None:
         self.autoscaler = autoscaler
         self.actions = 0  # so many so far
+        self.acted_at = 0.0  # when a node or a pod was last changed
+        self.sound: dict[str, NodeRecord] = {}
         self._clock, self._api, self._history = clock, api, history
         self._is_unschedulable, self._node_gone = is_unschedulable, node_gone
+        self._about_to = about_to
+        api.subscribe("Node", self._note_gone)
+
+    def _note_gone(self) -> None:
+        """With its Node a machine is gone, also where no step has seen that."""
+        change = self._api.changes["Node"][-1]
+        if change.is_deleted:
+            self.sound.pop(change.record.name, None)
+            self.autoscaler.cloud.release(change.record.name)
 
     def begin(self) -> None:
         """Act from now on."""
@@ -60,11 +76,21 @@ class NodeAutoscaler:
 
     def _step(self) -> None:
         now = self._clock.now
-        for action in self.autoscaler.step(self._seen(), now):
+        self._carry_out(self.autoscaler.step(self._seen(), now))
+        self._clock.at(max(self.autoscaler.next_at, now + LEAST_SECONDS), self._step)
+
+    def restart(self) -> None:
+        """Another replica takes over."""
+        self._history.say("autoscaler: another replica leads")
+        self._carry_out(self.autoscaler.restart(self._seen()))
+
+    def _carry_out(self, actions: Iterable[Action]) -> None:
+        for action in actions:
             self.actions += 1
             self._history.say(f"autoscaler: {_in_words(action)}")
-            self._do(action)
-        self._clock.at(max(self.autoscaler.next_at, now + LEAST_SECONDS), self._step)
+            self._about_to(action)
+            if self._has_done(action):
+                self.acted_at = self._clock.now
 
     def _seen(self) -> Seen:
         pods = [pod_object(each) for each in self._api.list("Pod")]
@@ -75,31 +101,38 @@ class NodeAutoscaler:
                 each["status"]["conditions"] = [said]
         return Seen(pods=pods, nodes=[node_object(each) for each in self._api.list("Node")])
 
-    def _do(self, action: Action) -> None:
+    def _has_done(self, action: Action) -> bool:
+        """Do it; whether that was possible, and changes a node or a pod."""
         match action:
             case MakeNode(body):
                 uid = self._api.new_uid()
                 metadata = {**body["metadata"], "uid": uid}
-                self._api.create("Node", node_record({**body, "metadata": metadata}))
+                made = node_record({**body, "metadata": metadata})
+                self.sound[made.name] = made
+                self._api.create("Node", made)
             case ChangeNode(name) | SetTaint(name):
-                if (node := self._api.nodes.get(name)) is not None:
-                    self._api.put("Node", node_record(changed(node_object(node), action)))
+                if name in self.sound:
+                    self.sound[name] = _changed(self.sound[name], action)
+                if name in self._api.nodes:
+                    self._api.put("Node", _changed(self._api.nodes[name], action))
             case DeleteNode(name):
                 if name in self._api.nodes:
                     self._api.remove("Node", name)
                     self._node_gone(name)
             case EvictPod(_, name, uid):
-                self._evict(name, uid)
+                try:
+                    self._api.evict(name, uid, GRACE_SECONDS, float(GRACE_SECONDS))
+                except Refused:
+                    return False  # it has gone, or its budget allows none: the next loop asks again
             case EmitEvent():
-                pass  # the history has it
+                return False  # the history has it
             case _:
                 raise TypeError(f"no ProvisioningRequests are in this world: {action}")
+        return True
 
-    def _evict(self, name: str, uid: str) -> None:
-        try:
-            self._api.evict(name, uid, GRACE_SECONDS, float(GRACE_SECONDS))
-        except Refused:
-            return  # it has gone, or its budget allows none: the next loop asks again
+
+def _changed(node: NodeRecord, action: ChangeNode | SetTaint) -> NodeRecord:
+    return node_record(changed(node_object(node), action))
 
 
 def node_record(body: Json) -> NodeRecord:

@@ -5,7 +5,7 @@
     python -m tests.sim.planted --list
 
 A bug counts as found by a seed that is clean without it: that seed is played again without the bug.
-What random worlds have nothing of, as autoscalers and their requests, is found by a history in
+What random worlds have nothing of, as requests for nodes, is found by a history in
 virtual time that a test plays; it has to pass without the bug.
 `planted_bugs.py` says what they are, `planted_syntax.py` how they get into the code.
 """
@@ -23,6 +23,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.sim.mode import USUAL, Mode
 from tests.sim.planted_bugs import PLANTED
 from tests.sim.planted_syntax import Planted, plant
 
@@ -46,11 +47,11 @@ def catch(planted: Planted, *, seeds: int = MOST_SEEDS, jobs: int = 2) -> tuple[
             return _found_by_test(planted.test, copy)
         first = 1
         while first <= seeds:
-            preempting = planted.preempting
-            found = first_violation(copy, first, seeds - first + 1, jobs, preempting=preempting)
+            mode = planted.mode
+            found = first_violation(copy, first, seeds - first + 1, jobs, mode=mode)
             if found is None:
                 return None
-            if first_violation(ROOT, found[0], 1, 1, preempting=preempting) is None:
+            if first_violation(ROOT, found[0], 1, 1, mode=mode) is None:
                 return found
             first = found[0] + 1
     return None
@@ -75,7 +76,7 @@ def first_violation(
     seeds: int,
     jobs: int,
     *,
-    preempting: bool = False,
+    mode: Mode = USUAL,
     seconds: float = PLAY_SECONDS,
 ) -> tuple[int, str] | None:
     """The first of these seeds that the checkout at `root` violates, and what it says.
@@ -84,7 +85,7 @@ def first_violation(
     """
     command = ["-m", "tests.sim", "--stop"]
     command += ["--first", str(first), "--seeds", str(seeds), "--jobs", str(jobs)]
-    command += ["--preempting"] * preempting
+    command += mode.options
     done = _run(command, root, seconds)
     found = FOUND.search(done.stdout)
     if found is None and not done.stdout.rstrip().splitlines()[-1:]:

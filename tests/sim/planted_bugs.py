@@ -5,6 +5,7 @@ Each is the smallest change that breaks what its sentence says.
 
 from __future__ import annotations
 
+from tests.sim.mode import PREEMPTING
 from tests.sim.planted_syntax import Change, Planted
 
 PLANTED = (
@@ -317,13 +318,13 @@ PLANTED = (
         "app.state.cache.room._yields",
         Change("expression", "books.priority_of.get(uid, 0) < priority", becomes="False"),
         "what is held never yields to a pod of higher priority",
-        preempting=True,
+        mode=PREEMPTING,
     ),
     Planted(
         "app.state.answers.victim_cost.VictimCosts._importance",
         Change("expression", "max(own, gang.highest_priority)", becomes="own"),
         "a member goes for a pod by its own priority, not by that of its gang",
-        preempting=True,
+        mode=PREEMPTING,
     ),
     Planted(
         "app.state.preempt.standing.Standing.units",

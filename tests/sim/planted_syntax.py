@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from tests.sim.mode import USUAL, Mode
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Part = Literal["statement", "condition", "expression"]
 
@@ -41,7 +43,7 @@ class Planted:
     change: Change
     breaks: str
     is_quick: bool = False  # found within a few seeds: the tests plant it too
-    preempting: bool = False  # found where pods are preempted in every history, as with the option
+    mode: Mode = USUAL  # of the histories that find it
     test: str = ""  # that finds it where no random world has what it is about: its pytest id
 
 

@@ -264,6 +264,11 @@ def domain(node: NodeRecord, level: str) -> str:
     return block if level == BLOCK else f"{block}/{rack}"
 
 
+def has_levels(node: NodeRecord) -> bool:
+    """Whether the node is in a topology: one that has just come may not have its labels."""
+    return BLOCK in node.labels and RACK in node.labels
+
+
 def topologies_told(life: Life) -> list[tuple[str, ...]]:
     """The levels of every topology that may have served a plan, widest first; those set lead.
 

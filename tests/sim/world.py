@@ -47,6 +47,8 @@ from tests.sim.corral import Corral
 from tests.sim.evictions import LEAST_SECONDS, Contest, evictions_of
 from tests.sim.faults import Hits
 from tests.sim.grove.life import Grove
+from tests.sim.growing import MOST_SECONDS, Growing
+from tests.sim.growth import Growth, growth_of
 from tests.sim.kai.life import Kai
 from tests.sim.kinds import POOL
 from tests.sim.kube_scheduler import SCHEDULER, KubeScheduler
@@ -57,6 +59,7 @@ from tests.sim.liveness import (
     check_nobody_is_forgotten,
 )
 from tests.sim.making_room import RoomChecks
+from tests.sim.mode import USUAL, Mode
 from tests.sim.native.life import Native
 from tests.sim.objects import Objects
 from tests.sim.preemption import PreemptionChecks, check_nothing_stays, nominated_by
@@ -113,16 +116,13 @@ class Outcome:
 
 
 class World:
-    """Everything of one seed; `run` plays it to the end.
-
-    `preempting`: pods are preempted and evicted for others in it, whatever its number.
-    """
+    """Everything of one seed; `run` plays it to the end."""
 
     def __init__(
         self,
         seed: int,
         *,
-        preempting: bool = False,
+        mode: Mode = USUAL,
         on_line: Callable[[str], None] | None = None,
     ) -> None:
         self.seed = seed
@@ -142,7 +142,7 @@ class World:
             )
         self.history.say(f"seed {seed}: {self.profile}")
         self.api = ApiServer(self.clock, self.history)
-        self.preemption = preemption_of(seed, is_sure=preempting)
+        self.preemption = preemption_of(seed, is_sure=mode.preempting)
         self.network = Network(self.clock, self.rng, self.hits)
         self.named: dict[tuple[str, str], str] = {}
         self.checks = Checks(self.clock, self.api, self.rng, self.hits, self.named)
@@ -152,7 +152,7 @@ class World:
             self.checks.preemption = PreemptionChecks(
                 self.clock, self.api, self.preemption.rng, self._is_scheduler_late, self._expected
             )
-        self.evictions = evictions_of(seed, is_sure=preempting)
+        self.evictions = evictions_of(seed, is_sure=mode.preempting)
         if self.evictions is not None:
             self.history.say(f"evicts: {self.evictions.settings}")
             self.checks.room = RoomChecks(
@@ -164,6 +164,12 @@ class World:
         # Of every world: pods that were narrowed as their gates went are given back, too.
         self.checks.born = BornChecks(self.clock, self.hits, self._follow_suspension)
         self.quick_lag = self.profile.quick_lag
+        self.growth: Growth | None = None
+        if mode.growing:
+            self.growth = growth_of(seed, self.profile.racks, self.profile.gpus)
+            more = self.profile.chaos_seconds + MOST_SECONDS
+            self.profile = replace(self.profile, chaos_seconds=more)
+            self.history.say(f"grows: {self.growth.static} {self.growth.groups}")
         self._create_nodes()
         self.workloads = Workloads(self.clock, self.api, self.rng, self.history, self.hits)
         self.workloads.gated_share = self.profile.gated_share
@@ -203,6 +209,7 @@ class World:
         )
         self.corrals = [self._corral(f"corral-{n}", settings) for n in range(self.profile.corrals)]
         self.contest = Contest(self, self.evictions) if self.evictions is not None else None
+        self.growing = Growing(self, self.growth) if self.growth is not None else None
         self.preemptors: Preemptors | None = None
         if self.preemption is not None:
             self.preemptors = Preemptors(self, self.preemption)
@@ -213,6 +220,8 @@ class World:
 
     def _create_nodes(self) -> None:
         for rack, nodes in enumerate(self.profile.racks):
+            if self.growth is not None and rack not in self.growth.static:
+                continue
             for index in range(nodes):
                 labels = {POOL: "a" if index % 2 == 0 else "b"}
                 path = f"b{rack // 2}/r{rack}/n{rack}{index}"
@@ -220,7 +229,7 @@ class World:
 
     def _asking(self) -> Mapping[str, float]:
         """The settings for gangs that ask for nodes."""
-        return asking_of(self.seed)
+        return asking_of(self.seed) if self.growth is None else self.growth.settings
 
     def _kinds(self) -> tuple[Kind, ...]:
         """What every Corral here reads."""
@@ -274,6 +283,10 @@ class World:
             lacks_volume=self.workloads.lacks_volume,
             preemption=self.preemption,
         )
+
+    def is_unschedulable(self, pod: PodRecord) -> bool:
+        """Whether a condition of the pod says that no node takes it."""
+        return pod.is_marked if pod.gates else self.scheduler.calls_unschedulable(pod)
 
     def _expected(self, pod: PodRecord) -> Iterable[tuple[str, Amounts]]:
         return self.scheduler.cache.expected(pod)
@@ -391,6 +404,8 @@ class World:
             self.contest.begin()
         if self.webhook is not None:
             self.webhook.begin()
+        if self.growing is not None:
+            self.growing.begin()
         for each in self.vocabularies:
             each.begin()
         self.network.failures = profile.failures
@@ -400,7 +415,7 @@ class World:
         least = LEAST_SECONDS if self.evictions is not None else 0.0
         self.clock.run_until(max(profile.chaos_seconds, least))
         self._heal()
-        held = sum(dict(profile.settings)[name] for name in ("owed_seconds", "hold_seconds"))
+        held = self._held_seconds
         self.clock.run_until(self.clock.now + SETTLE_SECONDS + held)
         self._judge()
         self.workloads.kubelets.thaw()
@@ -410,7 +425,8 @@ class World:
             self.clock.run_until(self.clock.now + QUIET_SECONDS + held)
             self._judge()
             self.workloads.kubelets.thaw()
-        if dict(profile.settings)["starvation_seconds"] == STARVATION_SECONDS:
+        starves = dict(profile.settings)["starvation_seconds"] == STARVATION_SECONDS
+        if starves and self.growing is None:
             crowd(self)
         self._empty()
         fresh(self)
@@ -418,6 +434,12 @@ class World:
             fresh_born(self)
         for each in self.vocabularies:
             fresh_workload(self, each)
+
+    @property
+    def _held_seconds(self) -> float:
+        """How long places may be kept that are of no use."""
+        settings = dict(self.profile.settings)
+        return float(settings["owed_seconds"] + settings["hold_seconds"])
 
     def _plan_workloads(self) -> None:
         def create() -> None:
@@ -437,6 +459,8 @@ class World:
             self.contest.heal()
         if self.webhook is not None:
             self.webhook.heal()
+        if self.growing is not None:
+            self.growing.heal()
         for each in self.vocabularies:
             each.heal()
         self.network.failures = 0.0
@@ -452,6 +476,9 @@ class World:
     def _judge(self) -> None:
         self._await_taken_in()
         self._await_rest()
+        if self.growing is not None:
+            self.growing.await_rest(SETTLE_SECONDS + self._held_seconds)
+            self._await_rest()
         self._await_resumed()
         self._await_nominated()
         self._await_taken_in()
@@ -468,6 +495,7 @@ class World:
             is_hopeless,
             nominated,
             {each.source: each.waits_in_vain for each in self.vocabularies},
+            self.growing.with_new_nodes if self.growing is not None else None,
         )
         check_marks(self.api, is_hopeless)
         for each in self.vocabularies:
@@ -536,3 +564,5 @@ class World:
         self.delete_everything()
         self.clock.run_until(self.clock.now + EMPTY_SECONDS)
         check_empty(self.corrals)
+        if self.growing is not None:
+            self.growing.await_gone()

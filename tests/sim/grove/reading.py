@@ -131,7 +131,9 @@ def levels_of(body: Json | None) -> Levels:
 
 
 def domain_of(node: NodeRecord, level: str, levels: Levels) -> tuple[str, ...]:
-    """The domain of a node, by the values of its labels down to the level."""
+    """The domain of a node, by the values of its labels down to the level; (): it is in none."""
+    if any(key not in node.labels for key in levels):
+        return ()  # it has just come
     return tuple(node.labels[key] for key in levels[: levels.index(level) + 1])
 
 

@@ -173,6 +173,7 @@ def _domains(level: str, places: Places, levels: Levels, cluster: Cluster) -> li
         return [places]
     nodes: dict[tuple[str, ...], set[str]] = {}
     for name, node in cluster.nodes.items():
-        nodes.setdefault(domain_of(node, level, levels), set()).add(name)
+        if domain := domain_of(node, level, levels):
+            nodes.setdefault(domain, set()).add(name)
     found = [places.inside(each) for each in nodes.values()]
     return sorted(found, key=lambda each: (each.total, str(each)))

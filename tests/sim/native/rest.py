@@ -17,7 +17,7 @@ from tests.sim.native.pod_group import NATIVE_WORDS, Words
 from tests.sim.objects import Objects
 from tests.sim.oracle import Cluster, Taken
 from tests.sim.places import is_ready, places_for
-from tests.sim.told import is_live
+from tests.sim.told import has_levels, is_live
 from tests.sim.violation import require
 
 
@@ -96,7 +96,8 @@ def domain_with_room(
         return ""
     nodes: dict[str, set[str]] = {}
     for node in cluster.list("Node"):
-        nodes.setdefault(domain_of(node, level), set()).add(node.name)
+        if not level or has_levels(node):
+            nodes.setdefault(domain_of(node, level), set()).add(node.name)
     places = places_for(cluster, waiting, taken)
     for domain, inside in sorted(nodes.items()):
         if inside.issuperset(bound) and places.inside(inside).total >= needed:

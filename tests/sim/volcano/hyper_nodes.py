@@ -38,10 +38,16 @@ class HyperNodes:
         self._is_healed = False
         self.changes = rng.random() < CHANGED_SHARE
 
-    def create(self, racks: dict[str, list[str]], blocks: dict[str, list[str]]) -> None:
-        """Make them. `racks`: the nodes of each rack; `blocks`: the racks of each block."""
+    def create(
+        self, racks: dict[str, list[str]], blocks: dict[str, list[str]], *, names_nodes: bool
+    ) -> None:
+        """Make them. `racks`: the nodes of each rack; `blocks`: the racks of each block.
+
+        Without `names_nodes` each rack has one, with its nodes by label.
+        """
         rng = self._rng
         by_label, is_uneven = rng.random() < 0.4, rng.random() < UNEVEN_SHARE
+        by_label, is_uneven = by_label or not names_nodes, is_uneven and names_nodes
         tier = rng.choice((2, 2, 3))
         bare = {rack for rack in racks if is_uneven and rng.random() < BARE_SHARE}
         for rack, nodes in racks.items():

@@ -61,7 +61,7 @@ class Volcano:
         history.say("has workloads of Volcano's")
 
     def create(self) -> None:
-        """Make the queues, and HyperNodes over the nodes that there are."""
+        """Make the queues, and HyperNodes over the nodes that there are, or may come."""
         racks = self._world.profile.racks
         nodes = {
             f"r{at}": [f"n{at}{index}" for index in range(its)] for at, its in enumerate(racks)
@@ -69,7 +69,7 @@ class Volcano:
         blocks: dict[str, list[str]] = {}
         for at in range(len(racks)):
             blocks.setdefault(f"b{at // 2}", []).append(f"r{at}")
-        self.hyper_nodes.create(nodes, blocks)
+        self.hyper_nodes.create(nodes, blocks, names_nodes=self._world.growth is None)
         self.objects.create(QUEUE, OPEN, spec={"weight": 1})
         if self._is_bounded:
             self.objects.create(QUEUE, BOUNDED, spec=self._capability())
@@ -155,6 +155,9 @@ class Volcano:
 
     def fresh(self) -> Workload:
         """A job that needs all of the devices of a HyperNode, in one of its tier."""
+        racks = self._world.profile.racks
+        if self._world.growth is not None:  # there is no node yet
+            return whole(min(max(racks) * self._world.profile.gpus, MOST_IN_HYPER_NODE), 1)
         domains = domains_of(self.objects.of(HYPER_NODE), self._world.api.nodes)
         tier = self._rng.choice([tier for tier in (1, 2, 3) if domains.up_to(tier)])
         places = max(len(each.nodes) for each in domains.up_to(tier))
