@@ -6,5 +6,5 @@ mode, faults, chaos · budgets, preemptors, evictions, born · told, starts, che
 bypass, absent, born_checks, preemption, making_room, shadow · oracle, places, liveness, afterwards
 · vocabulary, and volcano/, grove/, native/, composite/ and kai/, whose `__init__` have their own
 order · node_autoscaler, growth, growth_checks, growing: of worlds whose nodes come and go ·
-profile, world, runs, planted.
+profile, at_rest, world, runs, planted.
 """

@@ -20,10 +20,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
 
-from app.dialects import corral as own
 from app.kube.core.objects import Amounts, PodRecord
 from app.kube.watch.events import Kind
-from app.state.born.suspended import AGAIN_SECONDS, LONGEST_SECONDS
 from app.state.settings import EngineSettings
 from tests.records import BLOCK, RACK, node
 from tests.sim.afterwards import (
@@ -35,7 +33,8 @@ from tests.sim.afterwards import (
 )
 from tests.sim.api import KINDS as KINDS_READ
 from tests.sim.api import WITH_BUDGETS, ApiServer
-from tests.sim.asking import asking_of, check_marks
+from tests.sim.asking import asking_of
+from tests.sim.at_rest import SETTLE_SECONDS, judge
 from tests.sim.born import MORE_SECONDS, OTHERS_PER_MINUTE, Webhook, born_of, settings_with
 from tests.sim.born_checks import BornChecks
 from tests.sim.calls import Network
@@ -53,40 +52,24 @@ from tests.sim.kai.life import Kai
 from tests.sim.kinds import POOL
 from tests.sim.kube_scheduler import SCHEDULER, KubeScheduler
 from tests.sim.liveness import (
-    check_books,
     check_empty,
-    check_expected,
-    check_nobody_is_forgotten,
 )
 from tests.sim.making_room import RoomChecks
 from tests.sim.mode import USUAL, Mode
 from tests.sim.native.life import Native
 from tests.sim.objects import Objects
-from tests.sim.preemption import PreemptionChecks, check_nothing_stays, nominated_by
+from tests.sim.preemption import PreemptionChecks
 from tests.sim.preemptors import Preemptors, preemption_of
 from tests.sim.profile import narrowed_pods_given_back, profile_of, visits_per_search
-from tests.sim.queue import MOST_BACKOFF
-from tests.sim.room_sought import check_room_is_sought
-from tests.sim.told import life_of
-from tests.sim.violation import Violation, require
+from tests.sim.violation import Violation
 from tests.sim.vocabulary import Contested, Vocabulary
 from tests.sim.volcano.life import Volcano
 from tests.sim.watch import QUICK, Stream
 from tests.sim.workloads import Workloads
 
-# How long the cluster has until it is judged, beside `owed_seconds`: what a lost member owns is not
-# for others until then. That nothing takes as long where nothing went wrong is for `fresh`.
-SETTLE_SECONDS = (
-    80.0  # after faults: 60 s back-off of lost plans, 10 s in the queue; and `hold_seconds`
-)
 QUIET_SECONDS = 25.0
 # ^ after gangs have ended: 10 s until they are deleted, 1 s until the next is planned, 10 s in the
 # queue; and `hold_seconds` that another one may hold in vain
-REST_SECONDS = 15.0  # from when room is made for no gang any more until all have their nodes
-MOST_REST = 1200.0  # until then
-MOST_SUSPENDED = LONGEST_SECONDS + 2 * AGAIN_SECONDS  # until a Job goes on
-NOMINATED_SECONDS = 2.0  # from when a nominated pod is tried again until it is bound
-MOST_TICKS = 8  # that are waited for before the cluster is judged
 EMPTY_SECONDS = 100.0  # until refusals and reservations have expired
 FAILS_EVERY = 8  # seeds: in each such one our own search raises for some gangs
 FAILING_SHARE = 0.25  # of the gangs there
@@ -415,7 +398,7 @@ class World:
         least = LEAST_SECONDS if self.evictions is not None else 0.0
         self.clock.run_until(max(profile.chaos_seconds, least))
         self._heal()
-        held = self._held_seconds
+        held = self.held_seconds
         self.clock.run_until(self.clock.now + SETTLE_SECONDS + held)
         self._judge()
         self.workloads.kubelets.thaw()
@@ -436,7 +419,7 @@ class World:
             fresh_workload(self, each)
 
     @property
-    def _held_seconds(self) -> float:
+    def held_seconds(self) -> float:
         """How long places may be kept that are of no use."""
         settings = dict(self.profile.settings)
         return float(settings["owed_seconds"] + settings["hold_seconds"])
@@ -474,81 +457,11 @@ class World:
             stream.lag = QUICK
 
     def _judge(self) -> None:
-        self._await_taken_in()
-        self._await_rest()
-        if self.growing is not None:
-            self.growing.await_rest(SETTLE_SECONDS + self._held_seconds)
-            self._await_rest()
-        self._await_resumed()
-        self._await_nominated()
-        self._await_taken_in()
-        self.history.say("judged")
-        check_books(self.api, self.corrals, self.clock)
-        check_expected(self.api, self.corrals)
-        is_hopeless = self.workloads.is_hopeless
-        in_memory = self.scheduler.cache.nominated.values()
-        nominated = nominated_by(self.api, in_memory, self.corrals)
-        check_nobody_is_forgotten(
-            self.api,
-            self.corrals,
-            self.checks.absent,
-            is_hopeless,
-            nominated,
-            {each.source: each.waits_in_vain for each in self.vocabularies},
-            self.growing.with_new_nodes if self.growing is not None else None,
-        )
-        check_marks(self.api, is_hopeless)
-        for each in self.vocabularies:
-            each.judge()
-        if self.evictions is not None:
-            leader = next(each for each in self.corrals if each.is_leading)
-            of_vocabulary = {each.source: each.waits_in_vain for each in self.contested}
-            check_room_is_sought(self.api, leader, is_hopeless, nominated, of_vocabulary)
-        check_nothing_stays(self.api, self.corrals)
-
-    def _await_taken_in(self) -> None:
-        """Let every Corral hear what has just come about, and take it in by its next tick."""
-        for _ in range(MOST_TICKS):
-            owing = [each for each in self.corrals if each.life and self._owes(each)]
-            if not owing:
-                break
-            self.clock.run_until(self.clock.now + max(each.tick_seconds for each in owing))
-
-    def _owes(self, corral: Corral) -> bool:
-        life = life_of(corral)
-        is_behind = any(each.pending for each in life.streams.values())
-        return is_behind or bool(corral.engine.gangs.unreviewed or life.statuses)
-
-    def _await_rest(self) -> None:
-        """P11: let gangs get the room that is made for them; with no new pods that has an end."""
-        if self.evictions is None:
-            return
-        began = quiet_since = self.clock.now
-        while True:
-            leading = [each for each in self.corrals if each.life and each.is_leading]
-            if any(corral.engine.room_plans.of for corral in leading):
-                quiet_since = self.clock.now + 1.0
-            if self.clock.now >= quiet_since + REST_SECONDS:
-                break
-            require(self.clock.now < began + MOST_REST, "P11: room is made without end")
-            self.clock.run_until(self.clock.now + 1.0)
+        judge(self)
 
     def _follow_suspension(self, corral: Corral) -> None:
         if self.webhook is not None:
             self.webhook.follow_suspension(corral)
-
-    def _await_resumed(self) -> None:
-        """B7: let the Jobs go on that are suspended so that their pods are made anew."""
-        ends = self.clock.now + MOST_SUSPENDED
-        while any(own.SUSPENDED in each.annotations for each in self.api.list("Job")):
-            require(self.clock.now < ends, "B7: a Job stays suspended")
-            self.clock.run_until(self.clock.now + 1.0)
-
-    def _await_nominated(self) -> None:
-        """Let kube-scheduler try the pods that others have just ended for."""
-        ends = self.clock.now + 2 * MOST_BACKOFF
-        while self.scheduler.puts_off_nominated and self.clock.now < ends:
-            self.clock.run_until(self.clock.now + NOMINATED_SECONDS)
 
     def delete_everything(self) -> None:
         """Delete all workloads and all pods."""
