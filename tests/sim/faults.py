@@ -212,7 +212,7 @@ GROWN: dict[str, str] = {
     "W Karpenter": "nodes are made and moved by Karpenter",
     "W names a group": "a gang whose pods name one node group",
     "W node made": "an autoscaler makes a node",
-    "W node kept on": "a node that was given up is needed after all",
+    "W node kept on": "a node that was given up stays after all",
     "W node removed": "an autoscaler removes a node",
     "W moved": "an autoscaler evicts a pod so as to remove its node",
     "W grown for": "a pod that was marked starts on a node that was made",
@@ -220,6 +220,8 @@ GROWN: dict[str, str] = {
 }
 GROWN_SEEDS = 50
 GROWN_FLOOR = 10
+# A quarter of the seeds has Karpenter; nodes are drained, and needed again, where usage allows.
+GROWN_FLOOR_OF = {"W Karpenter": 5, "W node kept on": 3, "W moved": 3}
 COUNTED = {**FAULTS, **WORKLOADS, **GROWN}
 # Worlds where others are evicted for gangs have no workloads of Volcano's, and no composites
 # (`world.CONTESTED`).
@@ -256,7 +258,7 @@ def least_hits(counted: str, seeds: int, mode: Mode) -> int:
     if (counted in GROWN) is not mode.growing:
         return 0
     if mode.growing:
-        return seeds // GROWN_SEEDS * GROWN_FLOOR
+        return seeds // GROWN_SEEDS * GROWN_FLOOR_OF.get(counted, GROWN_FLOOR)
     if mode.preempting and counted in NOT_CONTESTED:
         return 0
     return seeds // FLOOR_SEEDS * FLOOR_OF.get(counted, FLOOR)

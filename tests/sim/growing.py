@@ -28,7 +28,9 @@ from tests.sim.violation import require
 if TYPE_CHECKING:
     from tests.sim.world import World
 
-PER_MINUTE = 4.0  # gangs that name a group
+PER_MINUTE = 5.0  # workloads of these
+ORDINARY_SHARE = 0.3  # of them: pods that a ReplicaSet makes, which may move; the others are gangs
+ORDINARY_SECONDS = (60.0, 300.0)  # that those run
 MOST_WORKLOADS = 10  # at a time, all kinds of them
 DISTURBED_PER_MINUTE = 12.0
 FAULTS = ("stock", "stock", "replica", "crash", "crash", "crash", "lose", "take")
@@ -60,7 +62,7 @@ class Growing:
         self.is_healed = False
 
     def begin(self) -> None:
-        """Have it make nodes from now on, and gangs come that name a group."""
+        """Have it make nodes from now on, and workloads come: gangs that name a group, others."""
         world, hits = self._world, self._world.hits
         if self.growth.begins_empty:
             hits.hit("W no nodes")
@@ -103,7 +105,12 @@ class Growing:
         world.clock.after(rng.expovariate(PER_MINUTE / 60.0), self._create)
 
     def _drawn(self) -> Workload:
+        """Ordinary pods, which may be moved so that their node can go, or a gang that may not."""
         rng, profile = self._rng, self._world.profile
+        if rng.random() < ORDINARY_SHARE:
+            workload = kinds.filler(rng, profile.gpus)
+            workload.seconds, workload.is_owned = rng.uniform(*ORDINARY_SECONDS), True
+            return workload
         workload = kinds.draw(rng, profile.most_pods, profile.gpus, profile.gated_share)
         while not workload.is_gang:
             workload = kinds.draw(rng, profile.most_pods, profile.gpus, profile.gated_share)

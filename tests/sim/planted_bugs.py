@@ -5,7 +5,7 @@ Each is the smallest change that breaks what its sentence says.
 
 from __future__ import annotations
 
-from tests.sim.mode import PREEMPTING
+from tests.sim.mode import GROWING, PREEMPTING
 from tests.sim.planted_syntax import Change, Planted
 
 PLANTED = (
@@ -718,6 +718,13 @@ PLANTED = (
         "a node that was there before a gang asked is kept for it",
         test="tests/app/state/autoscaling/test_new_nodes.py::"
         "test_nodes_that_came_for_one_gang_are_not_kept_for_another_that_asks_later",
+    ),
+    Planted(
+        "topology.pod_set.search.place",
+        Change("condition", "not tree.nodes", becomes="False"),
+        "a search raises in a cluster that has no node yet",
+        is_quick=True,
+        mode=GROWING,
     ),
     Planted(
         "app.state.autoscaling.new_nodes.NewNodes._end",
