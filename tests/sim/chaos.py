@@ -178,6 +178,13 @@ class Chaos:
         self._change_node(node.name, **fields)
         self._later(self.rng.uniform(5, 40), lambda: self._restore(node.name))
 
+    def move_node(self, name: str, seconds: float, labels: Mapping[str, str]) -> None:
+        """Have a node in other domains for so long."""
+        if not self.is_healed and name in self.api.nodes:
+            self.hits.hit("F11 label")
+            self._change_node(name, labels=labels)
+            self._later(seconds, lambda: self._restore(name))
+
     def delete_node(self) -> None:
         node = self._node()
         if node is not None and len(self.api.nodes) > 2:

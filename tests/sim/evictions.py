@@ -39,7 +39,10 @@ DISTURBED_PER_MINUTE = 60.0  # at most: tried so often, and there must be a plan
 VOCABULARY_SHARE = 0.75  # of the workloads, in worlds with gangs of a vocabulary that has objects
 KINDS = (*("crash",) * 4, *("tighten",) * 3, "give up", "none")
 # Kinds whose pods a controller makes.
-OWNED = ("job", "jobset", "statefulset", "plain", "podcliqueset", "nativegroup", "kaigroup")
+OWNED = (
+    "job", "jobset", "statefulset", "plain",
+    "podcliqueset", "nativegroup", "kaigroup", "kaiparts",
+)  # fmt: skip
 OWNED_SHARE = 0.7  # of the ordinary pods, where others may go too
 LEAST_SECONDS = 120.0  # until all is healed
 CRASH_SHARE = 0.4  # of the times that pods are to be evicted

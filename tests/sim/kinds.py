@@ -13,10 +13,11 @@ vcpods        plain pods, whose PodGroup Volcano's controller makes and then nam
 podcliqueset  pods of one or several PodGangs of Grove's, behind its gate
 nativegroup   pods of a PodGroup of scheduling.k8s.io
 kaigroup      pods of a PodGroup of KAI's
+kaiparts      pods of one whose sub-groups are on different Topologies
 composite     pods of PodGroups that are inside a CompositePodGroup
 
-The last seven are drawn in `drawn.py` of `volcano`, `grove`, `native` and `composite`, in seeds
-that have them.
+The last eight are drawn in `drawn.py` of `volcano`, `grove`, `native`, `kai` and `composite`, in
+seeds that have them.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from tests.records import BLOCK, PREFERRED, RACK, REQUIRED, SLICE_LAYERS, SLICE_
 from tests.records import UNCONSTRAINED as ANYWHERE
 from tests.sim.composite.tree import Tree
 from tests.sim.grove.pod_clique_set import PodCliqueSet
+from tests.sim.kai import tree as kai
 from tests.sim.native.pod_group import Policy
 from tests.sim.volcano.pod_group import PodGroup
 
@@ -89,6 +91,7 @@ class Workload:
     pod_clique_set: PodCliqueSet | None = field(default=None, kw_only=True)  # of Grove's
     native: Policy | None = field(default=None, kw_only=True)  # of the PodGroup, if it has one
     composite: Tree | None = field(default=None, kw_only=True)  # of its CompositePodGroup
+    kai: kai.Tree | None = field(default=None, kw_only=True)  # of a PodGroup on several Topologies
     failures_left: int | None = None  # pods that may fail before a Job does
     preempts: bool = True  # others may go for its pods
     lacks_volume: str = ""  # "first" or "all" of its pods: kube-scheduler has no node for them

@@ -1021,8 +1021,17 @@ PLANTED = (
         "app.state.plan.question.parts._in_domains",
         Change("condition", "part in each.pod_sets", becomes="False"),
         "parts of a gang are in several domains of the level that is required around them",
-        test="tests/app/state/domains/test_in_parts.py::"
-        "test_parts_that_fit_in_no_common_domain_wait",
+    ),
+    Planted(
+        "app.state.plan.in_parts.InParts.requests",
+        Change("expression", "self.builder.tree(*part).is_needed", becomes="True"),
+        "a part of a gang of which nothing is needed keeps the others from starting",
+    ),
+    Planted(
+        "app.state.plan.in_parts.InParts.requests",
+        Change("expression", "self.builder.tree(*part).is_needed", becomes="False"),
+        "a gang is planned with those of its parts alone that find a place",
+        is_quick=True,
     ),
     Planted(
         "topology.nested.walk.Walk.run",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.dialects import corral as own
 from app.dialects.grove.topology import ClusterTopologyRecord
+from app.dialects.kai.topology import TopologyRecord
 from app.dialects.spec import Claim, GangKey
 from app.dialects.workloads import WorkloadRecord
 from app.dialects.workloads.job_set import GLOBAL_REPLICAS as JOBS_OF_ALL
@@ -18,7 +19,7 @@ from app.state.effects import Delete, Effect, Evict, TryEviction
 from app.state.gang.gang import Gang
 from app.state.gang.lost_nodes import lacks_lost_pods
 from tests.records import BLOCK, RACK
-from tests.sim.api import CLUSTER_TOPOLOGY, NATIVE_GROUP, POD_GANG
+from tests.sim.api import CLUSTER_TOPOLOGY, KAI_TOPOLOGY, NATIVE_GROUP, POD_GANG
 from tests.sim.dialects import DIALECTS
 from tests.sim.life import Life
 from tests.sim.node_filters import Totals, counts, totals_by_node
@@ -275,10 +276,10 @@ def topologies_told(life: Life) -> list[tuple[str, ...]]:
     A gang that names none is placed on any that has its levels. A plan stays when the topology
     that it was made on has other levels or goes, so those that were told before count as well.
     """
-    stream = life.streams.get(CLUSTER_TOPOLOGY)
-    for record in () if stream is None else stream.mirror.values():
-        assert isinstance(record, ClusterTopologyRecord)
-        life.levels_told[record.levels] = None
+    for kind in (CLUSTER_TOPOLOGY, KAI_TOPOLOGY):
+        for record in _told_of(life, kind).values():
+            assert isinstance(record, ClusterTopologyRecord | TopologyRecord)
+            life.levels_told[record.levels] = None
     return [(BLOCK, RACK), *life.levels_told]
 
 

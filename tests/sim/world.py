@@ -48,6 +48,7 @@ from tests.sim.faults import Hits
 from tests.sim.grove.life import Grove
 from tests.sim.growing import MOST_SECONDS, Growing
 from tests.sim.growth import Growth, growth_of
+from tests.sim.kai.in_parts import InParts
 from tests.sim.kai.life import Kai
 from tests.sim.kinds import POOL
 from tests.sim.kube_scheduler import SCHEDULER, KubeScheduler
@@ -78,8 +79,8 @@ FAILING_SHARE = 0.25  # of the gangs there
 BOUNDS = {0: (2, 0.0), 2: (0, 0.2)}
 BOUNDED_EVERY = 5  # seeds
 UNBOUNDED = (32, 1.0)
-VOCABULARIES = (Volcano, Grove, Native, Kai, Composites)  # that have objects
-CONTESTED = (Grove, Native, Kai)  # where others are evicted for gangs
+VOCABULARIES = (Volcano, Grove, Native, Kai, InParts, Composites)  # that have objects
+CONTESTED = (Grove, Native, Kai, InParts)  # where others are evicted for gangs
 
 
 @dataclass(frozen=True, slots=True)

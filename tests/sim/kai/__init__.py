@@ -1,5 +1,8 @@
 """KAI's PodGroups in simulated worlds: as native ones, in the words of KAI's pod-grouper.
 
-They have no sub-groups, and name a Topology where they require a level. What KAI's scheduler would
-write on them is tested elsewhere. `pod_group.py` has the words, `life.py` all that happens.
+    pod_group, life                     without sub-groups; a Topology where they require a level
+    tree, drawn, checks, rest, in_parts     sub-groups on different Topologies, side by side
+
+They are in worlds of their own, each of the two. What KAI's scheduler would write on them is
+tested elsewhere.
 """

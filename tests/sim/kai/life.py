@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from random import Random
 from typing import Any, ClassVar
 
 from app.kube.core.objects import Owner, PodRecord
@@ -14,7 +15,15 @@ from tests.sim.kinds import Template, Workload
 from tests.sim.native.controller import PodGroupController
 from tests.sim.native.life import Native
 from tests.sim.native.pod_group import HOST, Words
+from tests.sim.objects import Objects
 from tests.sim.owners import Said
+
+PARTS_SHARE = 1 / 2  # of the seeds with PodGroups of KAI's: these have sub-groups there
+
+
+def has_parts(seed: int) -> bool:
+    """Whether PodGroups of KAI's are on several Topologies in this world, if it has any."""
+    return Random(f"kai in parts {seed}").random() < PARTS_SHARE
 
 
 class KaiController(PodGroupController):
@@ -30,7 +39,7 @@ class KaiController(PodGroupController):
 
 
 class Kai(Native):
-    """All of it."""
+    """All of it, in worlds whose PodGroups have no sub-groups."""
 
     words: ClassVar[Words] = WORDS
     source: ClassVar[str] = WORDS.source
@@ -38,10 +47,19 @@ class Kai(Native):
     settings: ClassVar[Mapping[str, Any]] = {}
     controller: ClassVar[type[PodGroupController]] = KaiController
 
+    @classmethod
+    def is_in(cls, seed: int) -> bool:
+        return super().is_in(seed) and not has_parts(seed)
+
     def create(self) -> None:
         """Make the Topology that all PodGroups name."""
-        levels = [{"nodeLabel": each} for each in (BLOCK, RACK, HOST)]
-        self._objects.create(KAI_TOPOLOGY, TOPOLOGY, spec={"levels": levels})
+        create_topology(self._objects, TOPOLOGY, (BLOCK, RACK, HOST))
 
     def judge(self) -> None:
         """Nothing: no condition is judged."""
+
+
+def create_topology(objects: Objects, name: str, levels: Iterable[str]) -> None:
+    """Make a Topology of these levels, widest first."""
+    spec = {"levels": [{"nodeLabel": each} for each in levels]}
+    objects.create(KAI_TOPOLOGY, name, spec=spec)

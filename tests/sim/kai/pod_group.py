@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from app.kube.core.objects import PodRecord
 from tests.sim.api import KAI_GROUP
+from tests.sim.kai.tree import KIND
 from tests.sim.native.pod_group import NativeGroup, Policy, Words
 from tests.sim.objects import Json
 
@@ -43,3 +46,4 @@ WORDS = Words(
     group_name_of,
     repairs_together=True,
 )
+PARTS_WORDS = replace(WORDS, workload=KIND)

@@ -11,8 +11,9 @@ What an engine remembers is looked at only for what it holds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from app.kube.core.objects import NodeRecord, PodRecord
@@ -142,32 +143,40 @@ class Packed(Protocol):
 
 
 def check_together(
-    life: Life, rule: str, its: Packed, live: Sequence[PodRecord], places: Mapping[str, str]
+    life: Life,
+    rule: str,
+    its: Packed,
+    live: Sequence[PodRecord],
+    places: Mapping[str, str],
+    domain: Callable[[NodeRecord], str] | None = None,
 ) -> None:
     """Its pods that live, and those that have these nodes, by uid, are in one domain of its key.
 
+    `domain`: that of a node by a Topology that it names; "": the node is in none.
     Raises: Violation.
     """
     if not its.key:
         return
+    of = domain or partial(domain_of, key=its.key)
     nodes: Any = life.streams["Node"].mirror
     posted = {pod.uid: pod.node or life.posted.get(pod.uid, "") for pod in live}
     bound = {node for node in posted.values() if node} & nodes.keys()
     new = {(its.key, uid, on) for uid, on in places.items() if not posted.get(uid)}
-    there = {domain_of(nodes[each], its.key) for each in bound}
+    there = {of(nodes[each]) for each in bound}
     # Those that run are not together any more, or not with one that was planned beside some of
     # them: nothing says where the others belong, also once some of those are gone.
     placed = bound | ({on for _, _, on in new & life.apart} & nodes.keys())
-    if bound and len({domain_of(nodes[each], its.key) for each in placed}) > 1:
+    if bound and ("" in there or len({of(nodes[each]) for each in placed}) > 1):
         life.apart |= new
     planned = {on for _, _, on in new - life.apart} & nodes.keys()
     if not planned:
         return
-    wanted = {domain_of(nodes[each], its.key) for each in planned}
+    wanted = {of(nodes[each]) for each in planned}
     having = [nodes[each] for each in planned | bound]
     topologies = topologies_told(life)
     require(
-        len(wanted | there) == 1 or any(are_together(having, its.key, each) for each in topologies),
+        ("" not in wanted and len(wanted | there) == 1)
+        or any(are_together(having, its.key, each) for each in topologies),
         f"{rule}: {its.name} requires one {its.key}: planned on {sorted(planned)},"
         f" bound on {sorted(bound)}",
     )

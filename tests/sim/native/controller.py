@@ -14,7 +14,7 @@ from tests.sim.clock import Clock, History
 from tests.sim.faults import Hits
 from tests.sim.kinds import Template, Workload
 from tests.sim.native.pod_group import NATIVE_WORDS, Words
-from tests.sim.objects import Objects
+from tests.sim.objects import Json, Objects
 from tests.sim.owners import Said
 
 FIRST_SHARE = 0.4  # of PodGroups: they are there before all pods
@@ -53,32 +53,39 @@ class PodGroupController:
         is_there = self._objects.get(self._words.kind, made.name) is not None
         if made.is_over or made.epoch != epoch or is_there:
             return
-        assert made.native is not None
         if any(each.uid in made.uids for each in self._api.pods.values()):
             self._hits.hit("W PodGroup after pods")
-        if made.native.least is None:
+        if made.native is not None and made.native.least is None:
             self._hits.hit("W basic")
-        self._history.say(f"PodGroup {made.name}: {made.native}")
+        self._history.say(f"PodGroup {made.name}: {self.required(made)}")
         metadata = {"generation": 1}
         self._objects.create(
             self._words.kind,
             made.name,
             metadata=metadata,
-            spec=self._words.spec(made.native),
+            spec=self.spec(made),
             status={},
         )
 
     def change(self, made: Workload) -> None:
         """Write what it requires now into the PodGroup that is there."""
-        assert made.native is not None
         there = self._objects.get(self._words.kind, made.name)
-        if there is not None and there["spec"] != self._words.spec(made.native):
-            self._history.say(f"PodGroup {made.name} changes: {made.native}")
+        if there is not None and there["spec"] != self.spec(made):
+            self._history.say(f"PodGroup {made.name} changes: {self.required(made)}")
             generation = there["metadata"]["generation"] + 1
             metadata = {**there["metadata"], "generation": generation}
             self._objects.change(
-                self._words.kind, made.name, metadata=metadata, spec=self._words.spec(made.native)
+                self._words.kind, made.name, metadata=metadata, spec=self.spec(made)
             )
+
+    def required(self, made: Workload) -> object:
+        """What it requires, as the history has it."""
+        return made.native
+
+    def spec(self, made: Workload) -> Json:
+        """What it requires, as the PodGroup has it."""
+        assert made.native is not None
+        return self._words.spec(made.native)
 
     def may_make(self, _api: ApiServer, _made: Workload, _template: Template) -> bool:
         return True

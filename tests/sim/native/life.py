@@ -5,7 +5,7 @@ Corral starts their pods (`native_pod_groups: on`); kube-scheduler's own gates a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from random import Random
@@ -20,6 +20,7 @@ from tests.sim.native.drawn import draw, policy, whole
 from tests.sim.native.pod_group import NATIVE_WORDS, Words
 from tests.sim.native.rest import AtRest
 from tests.sim.oracle import Cluster, Taken
+from tests.sim.vocabulary import ContestedChecks
 
 if TYPE_CHECKING:
     from tests.sim.kinds import Workload
@@ -55,11 +56,16 @@ class Native:
         self._controller = self.controller(
             clock, api, self._objects, rng, history, hits, self.words
         )
-        self.checks = NativeChecks(self._objects, hits, self.words)
-        self._at_rest = AtRest(api, self._objects, hits, self.words)
         self._is_healed = False
         world.workloads.owners_of[self.words.workload] = self._controller
         history.say(f"has {self.source} PodGroups")
+        self._judge_by()
+
+    def _judge_by(self) -> None:
+        """Make what judges."""
+        hits = self._world.hits
+        self.checks: ContestedChecks = NativeChecks(self._objects, hits, self.words)
+        self._at_rest = AtRest(self._world.api, self._objects, hits, self.words)
 
     def create(self) -> None:
         """Have the API server serve one of the two versions."""
@@ -84,8 +90,7 @@ class Native:
         if self._is_healed:
             return
         if len(self._there()) < MOST_WORKLOADS:
-            profile = world.profile
-            found = draw(rng, profile.most_pods, profile.gpus, profile.gated_share, self.words)
+            found = self.drawn(rng, world.profile.most_pods)
             found.fails = rng.random() < world.workloads.failing_share
             found.name = world.workloads.new_name(found.kind)
             world.workloads.begin(found)
@@ -120,9 +125,13 @@ class Native:
             if not each.is_over and self._objects.get(self.words.kind, each.name) is not None
         ]
         if found:
-            self._rng.choice((self._delete, self._change))(self._rng.choice(found))
+            self._rng.choice(self._faults())(self._rng.choice(found))
         pause = self._rng.expovariate(CHANGES_PER_MINUTE / 60.0)
         self._world.clock.after(pause, self._disturb)
+
+    def _faults(self) -> tuple[Callable[[Workload], None], ...]:
+        """What may happen to a workload whose PodGroup is there."""
+        return (self._delete, self._change)
 
     def _delete(self, made: Workload) -> None:
         """Somebody deletes a PodGroup and makes it again, sometimes with other requirements."""
@@ -130,9 +139,12 @@ class Native:
         self._world.history.say(f"somebody deletes PodGroup {made.name}")
         self._objects.remove(self.words.kind, made.name)
         if self._rng.random() < 0.5:
-            made.native = policy(self._rng, made.declared)
+            self._require_other(made)
         seconds = self._rng.uniform(*GONE_SECONDS)
         self._world.clock.after(seconds, partial(self._controller.put, made, made.epoch))
+
+    def _require_other(self, made: Workload) -> None:
+        made.native = policy(self._rng, made.declared)
 
     def _change(self, made: Workload) -> None:
         """minCount, which alone may be changed, becomes another number."""
