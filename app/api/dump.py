@@ -68,7 +68,7 @@ def dumps(
         responses={
             200: {
                 "content": {
-                    MEDIA_TYPE: {"example": '{"journal":2,"settings":{"levels":["rack"]}}\n'}
+                    MEDIA_TYPE: {"example": '{"journal":3,"settings":{"levels":["rack"]}}\n'}
                 },
                 "description": "A journal, a line each; the header x-corral-dump names its form.",
             },

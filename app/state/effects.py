@@ -315,8 +315,8 @@ EvictOutcome = Literal["done", "gone", "refused", "failed", "dropped"]
 class PlaceAnswer:
     """Outcome of a SeekPlace: where the gang fits on the books as they were, or why nowhere."""
 
-    topology: str = ""
-    """That it was searched on; "": on several at once."""
+    topology: str | None
+    """That it was searched on, which may be that of all nodes; None: several at once."""
     places: tuple[tuple[str, int, tuple[tuple[str, int], ...]], ...] = ()
     """(pod set, index of the level of its domains, its (node, pods)); () if it fits nowhere."""
     why: NoFit | None = None

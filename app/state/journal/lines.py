@@ -1,6 +1,6 @@
 """The lines of a journal: what they mean as records and events, and back.
 
-    {"journal":2,"settings":{…}}                                             line 1
+    {"journal":3,"settings":{…}}                                             line 1
     {"line":"in","now":1.5,"call":"apply","args":[["applied","Pod",{…}]]}  before it is given
     {"line":"out","digest":"9f86d081884c7d65"}                             what it returned
     {"line":"in","now":1.7,"call":"filter","args":[{…},["n1","n2"]]}
@@ -27,7 +27,7 @@ from app.state.effects import BindFailed, EvictOutcome, PlaceAnswer, RoomAnswer,
 from app.state.filter_result import Victims
 from app.state.settings import EngineSettings
 
-VERSION = 2  # one more whenever an older line would be read as something else
+VERSION = 3  # one more whenever an older line would be read as something else
 DIGEST_BYTES = 8  # against chance, not against malice
 
 _T = TypeVar("_T")

@@ -207,7 +207,7 @@ class Searches:
             part, pod_set = part_of(answer.why.pod_set)
             if part >= len(requests.requests):
                 return None
-            why, is_alone = replace(answer.why, pod_set=pod_set), bool(answer.topology)
+            why, is_alone = replace(answer.why, pod_set=pod_set), answer.topology is not None
             verdict = in_parts.no_plan(Unplaced(part, why, requests.requests[part], is_alone))
             self._note_answered(question, known, verdict)
             return verdict

@@ -68,7 +68,7 @@ class LongSearch:
 
     def _of_parts(self, found: Placed | Unplaced) -> PlaceAnswer:
         if isinstance(found, Unplaced):
-            name = self.searches[found.part][0] if found.is_alone else ""
+            name = self.searches[found.part][0] if found.is_alone else None
             why = replace(found.why, pod_set=f"{found.part}/{found.why.pod_set}")
             return PlaceAnswer(name, why=why, number=self.number)
         places = (
@@ -76,7 +76,7 @@ class LongSearch:
             for part, placement in sorted(found.items())
             for pod_set, level, nodes in _places(self.searches[part][1].tree, placement)
         )
-        return PlaceAnswer(places=tuple(places), number=self.number)
+        return PlaceAnswer(None, tuple(places), number=self.number)
 
 
 def _at_length(request: SearchRequest) -> SearchRequest:
@@ -119,7 +119,8 @@ class Answered:
         levels: tuple[tuple[str, ...], ...] = ()
         paths: dict[tuple[int, str], tuple[str, ...] | None] = {}
         if answer is not None and answer.places:
-            searched = [trees[answer.topology]] if answer.topology else list(trees.values())
+            its = trees.values() if answer.topology is None else (trees[answer.topology],)
+            searched = tuple(its)
             levels = tuple(tree.levels for tree in searched)
             for name, _, nodes in answer.places:
                 part, _ = part_of(name)

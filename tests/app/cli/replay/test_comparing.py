@@ -101,7 +101,7 @@ def test_what_is_no_journal_is_said_in_one_sentence(tmp_path, content, said):
 def test_no_line_of_a_journal_is_acted_on_by_the_terminal(tmp_path):
     """Settings that are none are named, and may have any name: a journal may be another's."""
     path, escape = tmp_path / "file", "\x1b]0;owned\x07\n"
-    path.write_bytes(msgspec.json.encode({"journal": 2, "settings": {escape: 1}}) + b"\n")
+    path.write_bytes(msgspec.json.encode({"journal": 3, "settings": {escape: 1}}) + b"\n")
     ran = run(path)
     assert ran.exit_code == 2
     assert "are not known" in ran.stderr

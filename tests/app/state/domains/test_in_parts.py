@@ -350,6 +350,19 @@ def test_a_search_that_takes_the_loop_too_long_goes_on_elsewhere():
 
 
 @pytest.mark.parametrize("visits", [20_000, 1_000])
+def test_a_part_without_a_topology_that_has_no_place_alone_says_so_wherever_it_is_searched(visits):
+    pg = group("pg", None, on("r", 1, IN_RACK), on("w", 1, IN_ROW), on("any", 7))
+    there = world(pg, visits_per_search=visits)
+    there.put(*pods("r", 1), *pods("w", 1), *pods("any", 7))
+    there.tick()
+    there.tick(1.0)
+    assert (there.told(SeekPlace) != []) == (visits == 1_000)
+    told = sentence(there, "uid-r-0")
+    assert "6 of 7 pods" in told
+    assert "beside" not in told
+
+
+@pytest.mark.parametrize("visits", [20_000, 1_000])
 def test_a_journal_is_played_again_also_where_searches_went_on_elsewhere(visits):
     there = RecordedWorld(crossing(), kinds=KINDS, levels=(), visits_per_search=visits)
     there.apply(Listed("Topology.kai.scheduler", (RACKS, ROWS)))

@@ -121,7 +121,7 @@ def one_of_each():
     engine.room_found(world.gang("g").key, None, 0.5, now)
     key, fits = world.gang("g").key, PlaceAnswer("t", (("0", 1, (("n00", 2), ("n01", 1))),))
     engine.place_found(key, fits, 0.5, now)
-    engine.place_found(key, PlaceAnswer(why=NoFit("0", "", 3, 2)), 0.5, now)
+    engine.place_found(key, PlaceAnswer("t", why=NoFit("0", "", 3, 2)), 0.5, now)
     engine.place_found(key, None, 0.5, now)
     engine.eviction_tried("uid-x", "done", now)
     engine.eviction_finished("uid-x", "refused", now)
@@ -598,21 +598,21 @@ def test_names_of_a_line_that_has_no_list_are_an_error(names):
     ("first", "sentence"),
     [
         pytest.param(b"", "line 1: ", id="nothing"),
-        pytest.param(b'{"journal":2,"sett', "line 1: ", id="torn"),
+        pytest.param(b'{"journal":3,"sett', "line 1: ", id="torn"),
         pytest.param(b"[1]", "line 1: Expected `object`", id="no_object"),
         pytest.param(b'{"settings":{}}', "line 1: version None is not known", id="no_version"),
-        pytest.param(b'{"journal":1}', "line 1: version 1 is not known, only 2", id="older"),
-        pytest.param(b'{"journal":3}', "line 1: version 3 is not known, only 2", id="newer"),
-        pytest.param(b'{"journal":"2"}', "line 1: version '2' is not known", id="text"),
+        pytest.param(b'{"journal":1}', "line 1: version 1 is not known, only 3", id="older"),
+        pytest.param(b'{"journal":4}', "line 1: version 4 is not known, only 3", id="newer"),
+        pytest.param(b'{"journal":"3"}', "line 1: version '3' is not known", id="text"),
         pytest.param(b'{"journal":true}', "line 1: version True is not known", id="true"),
         pytest.param(
-            b'{"journal":2}', "line 1: settings: Input should be an object", id="no_settings"
+            b'{"journal":3}', "line 1: settings: Input should be an object", id="no_settings"
         ),
         pytest.param(
-            b'{"journal":2,"settings":{"speed":9}}', "line 1: settings speed", id="unknown_setting"
+            b'{"journal":3,"settings":{"speed":9}}', "line 1: settings speed", id="unknown_setting"
         ),
         pytest.param(
-            b'{"journal":2,"settings":{"hold_seconds":"x"}}',
+            b'{"journal":3,"settings":{"hold_seconds":"x"}}',
             "line 1: settings.hold_seconds: Input should be a valid number",
             id="a_setting_of_another_type",
         ),
@@ -636,7 +636,7 @@ def test_settings_read_back_exactly(seconds):
 
 
 def test_settings_of_before_one_was_added_have_its_default():
-    assert settings_of(b'{"journal":2,"settings":{"narrow_nodes":7}}') == EngineSettings(
+    assert settings_of(b'{"journal":3,"settings":{"narrow_nodes":7}}') == EngineSettings(
         narrow_nodes=7
     )
 
