@@ -298,6 +298,8 @@ class GangSpec:
     root: GroupSpec
     where: str
     """What says how many pods it has, for messages: "parallelism of Job train"."""
+    parts_are: str = ""
+    """The field of that object which declares its leaves, for messages; "": none alone does."""
     starts_with: int | None = None
     """How many pods must exist before the first may start; None: all, 0: any that do.
 

@@ -57,6 +57,7 @@ def spec_of(
         key,
         GroupSpec(key.name, _members(gang, pods), gang.constraint),
         f"PodGang {key}",
+        parts_are="spec.podgroups",
         topology=topology_name(gang.topology) if gang.topology else None,
         drops_wider_preferred=True,  # Grove only warns of that
         family=_family(gang, said),

@@ -52,6 +52,7 @@ def spec_of(
         key,
         GroupSpec(key.name, members, group.constraint, needed=needed),
         f"PodGroup {key}",
+        parts_are="spec.subGroups" if group.sub_groups else "",
         topology=_topology(group),
         join=group.join,
         parts=group.parts,

@@ -27,7 +27,7 @@ def too_large(spec: GangSpec) -> str:
     return f"{spec.where} declares {spec.pods} pods, and a gang may have {MOST_PODS}"
 
 
-def too_varied(kinds: Kinds) -> str:
+def too_varied(spec: GangSpec, kinds: Kinds) -> str:
     """Why a gang is none whose pods are of too many kinds for one search; "" if it may be.
 
     What a search costs grows with the square of the kinds. Pods of two leaves are two pod sets to
@@ -36,7 +36,8 @@ def too_varied(kinds: Kinds) -> str:
     if len(kinds) <= MOST_KINDS:
         return ""
     leaves = len({leaf for leaf, *_ in kinds})
-    why = f": pods of two of its {leaves} parts are of two" if leaves > 1 else ""
+    parts = f"{spec.parts_are} of {spec.where}" if spec.parts_are else f"parts of {spec.where}"
+    why = f": pods of two of the {leaves} {parts} are of two" if leaves > 1 else ""
     return f"its pods are of {len(kinds)} kinds, and a gang may have {MOST_KINDS}{why}"
 
 

@@ -98,7 +98,7 @@ def _beyond_bounds(spec: GangSpec, joining: Iterable[Member]) -> str:
     for each in joining:
         kinds.setdefault((each.leaf, each.pod.request, each.shape), each.pod.key)
     to_come = {leaf.like.pod.shape: leaf.name for leaf in spec.leaves() if leaf.like is not None}
-    return bounds.too_varied(kinds) or bounds.too_demanding(kinds, to_come)
+    return bounds.too_varied(spec, kinds) or bounds.too_demanding(kinds, to_come)
 
 
 def _disagree(one: Member, other: Member, where: str, what: str) -> str:

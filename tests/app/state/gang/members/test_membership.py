@@ -143,7 +143,22 @@ def test_pods_that_are_alike_are_of_as_many_kinds_as_there_are_parts_and_the_ver
     world.tick()
     sentence = world.filter(world.pods["uid-p0"]).sentence
     assert "its pods are of 65 kinds, and a gang may have 64" in sentence
-    assert "pods of two of its 65 parts are of two" in sentence
+    assert "pods of two of the 65 spec.subGroups of PodGroup default/pg are of two" in sentence
+
+
+def test_a_gang_that_some_parts_are_enough_for_is_told_as_well_that_too_many_have_pods():
+    world = World(four_racks(), kinds=(*LISTED, "PodGroup.scheduling.run.ai"))
+    world.apply(Listed("PodGroup.scheduling.run.ai", ()))
+    leaves = (kai.sub_group(f"s{at}", 1) for at in range(66))
+    world.put(kai.group("pg", None, *leaves, minSubGroup=1))
+    world.put(*(kai.member(f"p{at}", f"s{at}", gpus=0) for at in range(65)))
+    world.tick()
+    sentence = world.filter(world.pods["uid-p0"]).sentence
+    assert "pods of two of the 65 spec.subGroups of PodGroup default/pg are of two" in sentence
+    world.delete(world.pods["uid-p64"])
+    world.tick(60.0)
+    world.tick(1.0)  # so many kinds are searched elsewhere
+    assert len(world.held) == 64
 
 
 def test_a_gang_that_runs_takes_no_pods_of_too_many_kinds_either():
