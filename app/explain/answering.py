@@ -27,8 +27,10 @@ from app.explain.view import Best, Blocker, Excluded, Explanation, Relaxation, S
 from app.kube.core.turns import turn
 from app.state.effects import RoomAnswer
 from app.state.gang.reasons import Reason
+from app.state.plan.elsewhere.long_search import at_length
 from app.state.plan.exclusions import EARMARKED, ELSEWHERE, REFUSED, UNLABELLED, Told, named
 from app.state.plan.question.group_tree import UNIT
+from app.state.plan.question.parts import Unplaced
 from app.state.plan.question.request import SearchRequest, search
 from app.state.preempt.standing import Standing
 from app.state.report.messages import preemption as messages
@@ -67,21 +69,39 @@ def answer(asking: Asking) -> Explanation:
         awaited=asking.awaited,
         attempts=asking.attempts,
     )
+    try:
+        told, verdict = _searched(asking)
+    except InvalidRequest:
+        return explanation
+    if told is None:
+        return explanation
+    if verdict is not None:
+        return explanation.model_copy(update=_why_not(asking, told, verdict))
+    found_one: dict[str, object] = {"fits_now": True, "topology": told.topology}
+    if asking.gang.reason not in HELD_BACK:
+        found_one["advice"] = ADVICE[Reason.QUEUED].to_do
+    return explanation.model_copy(update=found_one)
+
+
+def _searched(asking: Asking) -> tuple[Told | None, NoFit | None]:
+    """The search that finds a place, or the first one and why it finds none.
+
+    Of a gang in parts that of the part without a place, beside the others as far as these have one.
+    Raises: InvalidRequest.
+    """
+    if asking.parts is not None:
+        placed = asking.parts.mapped(at_length).answer()
+        if not isinstance(placed, Unplaced):
+            return asking.searches[0], None
+        told = asking.searches[placed.part]
+        return replace(told, request=placed.as_if_there), placed.why
     verdict: NoFit | None = None
     for told in asking.searches:
-        try:
-            found = search(told.request)
-        except InvalidRequest:
-            return explanation
+        found = search(told.request)
         if isinstance(found, Placement):
-            found_one: dict[str, object] = {"fits_now": True, "topology": told.topology}
-            if asking.gang.reason not in HELD_BACK:
-                found_one["advice"] = ADVICE[Reason.QUEUED].to_do
-            return explanation.model_copy(update=found_one)
+            return told, None
         verdict = verdict or found
-    if verdict is None:
-        return explanation
-    return explanation.model_copy(update=_why_not(asking, asking.searches[0], verdict))
+    return next(iter(asking.searches), None), verdict
 
 
 def _why_not(asking: Asking, told: Told, verdict: NoFit) -> dict[str, object]:
@@ -256,7 +276,7 @@ def _examples(asking: Asking, where: _Where, reason: str) -> tuple[str, ...]:
         else:
             found = capacity.is_open  # no node has it
     elif reason == UNLABELLED:
-        return asking.unlabelled()[:MOST_EXAMPLES]
+        return asking.unlabelled(where.told)[:MOST_EXAMPLES]
     elif reason in closed.reasons:
         is_closed = closed.code == closed.reasons.index(reason)
         found = capacity.is_open & ~where.open & is_closed

@@ -21,6 +21,7 @@ from app.kube.core.turns import turn
 from app.state.engine import Engine
 from app.state.gang.gang import PLANNABLE, Gang, Phase
 from app.state.plan.exclusions import Told
+from app.state.plan.question.parts import PartRequests
 from app.state.plan.question.request import SearchRequest, copied
 from app.state.preempt.room import RoomRequest
 from app.state.preempt.standing import Crowd
@@ -44,6 +45,8 @@ class Asking:
     """Pods that kube-scheduler has not brought, some of them by name."""
     searches: tuple[Told, ...]
     """On each topology that may serve it; none: it waits for something else than a place."""
+    parts: PartRequests | None
+    """Of a gang that is placed on all of these at once: the same requests."""
     room: RoomRequest | None
     """Who would have to go."""
     held_for: Mapping[str, GangKey]
@@ -56,9 +59,9 @@ class Asking:
         """Nodes that take no pods now, by name, and why: a look at every node."""
         return {name: why for name, node in self.nodes.items() if (why := why_closed(node))}
 
-    def unlabelled(self) -> tuple[str, ...]:
-        """Nodes that lack a label of the first topology, some of them by name."""
-        has = self.searches[0].request.tree.slot_of
+    def unlabelled(self, told: Told) -> tuple[str, ...]:
+        """Nodes that lack a label of the topology of a search, some of them by name."""
+        has = told.request.tree.slot_of
         return tuple(islice((name for name in self.nodes if name not in has), MOST_NAMED))
 
     def gang_of(self) -> Mapping[str, GangKey]:
@@ -84,9 +87,13 @@ def asking(
     attempts, awaited = tuple(_attempts(gang, now)), tuple(_awaited(gang))
     runs_on = _runs_on(engine, gang)
     if gang.phase not in PLANNABLE:
-        return Asking(shown, retry_seconds, attempts, runs_on, awaited, (), None, {}, {}, names_in)
+        of_gang = shown, retry_seconds, attempts, runs_on, awaited
+        return Asking(*of_gang, (), None, None, {}, {}, names_in)
     engine.planner.refresh()
-    searches = tuple(replace(each, request=_apart(each)) for each in engine.planner.told(gang))
+    told, parts = engine.planner.told(gang)
+    searches = tuple(replace(each, request=_apart(each)) for each in told)
+    if parts is not None:
+        parts = replace(parts, requests=tuple(each.request for each in searches))
     room = engine.making_room.question(gang, now, crowd) if searches else None
     return Asking(
         shown,
@@ -95,6 +102,7 @@ def asking(
         runs_on,
         awaited,
         searches,
+        parts,
         room,
         held_for(engine),
         dict(engine.books.nodes),

@@ -27,7 +27,7 @@ from app.state.gang.parts import Searched
 from app.state.isolation import OnFault, reraise
 from app.state.plan.exclusions import Told
 from app.state.plan.in_parts import InParts
-from app.state.plan.question.parts import Unplaced
+from app.state.plan.question.parts import PartRequests, Unplaced
 from app.state.plan.question.pod_sets import PodSetMembers, flaw_in_units
 from app.state.plan.question.request import (
     Builder,
@@ -213,26 +213,19 @@ class Planner:
             self.refusals.of(namespace, pod_set.shaped) for pod_set in self.serving.pod_sets(gang)
         )
 
-    def told(self, gang: Gang) -> Iterator[Told]:
+    def told(self, gang: Gang) -> tuple[tuple[Told, ...], PartRequests | None]:
         """The same searches, with all that their answers are told in.
 
-        Of a gang on several topologies that of the first part that finds no place, beside the
-        others; if all do, that of the part that comes first.
+        Of a gang on several topologies one for each part, and what asks for all of them at once.
         """
         in_parts = self._asked_in_parts(gang)
         if in_parts is not None:
             with suppress(InvalidRequest), self._counted(gang):
-                requests = in_parts.requests()
-                found = self.searches.allowed_parts(requests).answer(
-                    most=2 * len(requests.requests)
-                )
-                if not isinstance(found, Unplaced):
-                    yield in_parts.told(0, requests.requests[0])
-                elif not found.why.is_unfinished:
-                    yield in_parts.told(found.part, found.as_if_there)
-            return
-        for question, topology, request in self._asked(gang):
-            yield Told.of(self.searches.builder(), question, topology, request)
+                parts = in_parts.requests()
+                return tuple(in_parts.told(*part) for part in enumerate(parts.requests)), parts
+            return (), None
+        asked = self._asked(gang)
+        return tuple(Told.of(self.searches.builder(), *each) for each in asked), None
 
     def _asked(
         self, gang: Gang, *, is_free: bool = False

@@ -50,12 +50,12 @@ class LongSearch:
         Raises: InvalidRequest, where it is invalid on all of them.
         """
         if self.parts is not None:
-            return self._of_parts(self.parts.mapped(_at_length).answer())
+            return self._of_parts(self.parts.mapped(at_length).answer())
         first: PlaceAnswer | None = None
         invalid = InvalidRequest("there is no topology for it")
         for name, request in self.searches:
             try:
-                found = search(_at_length(request))
+                found = search(at_length(request))
             except InvalidRequest as error:
                 invalid = error
                 continue
@@ -79,7 +79,7 @@ class LongSearch:
         return PlaceAnswer(None, tuple(places), number=self.number)
 
 
-def _at_length(request: SearchRequest) -> SearchRequest:
+def at_length(request: SearchRequest) -> SearchRequest:
     """The same with all the time that it takes."""
     return replace(request, options=replace(request.options, visits=_InTurns(), allowance=None))
 

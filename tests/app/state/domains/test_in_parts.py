@@ -618,6 +618,26 @@ def at_most_there(there, new):
     return zones(placed)
 
 
+def test_an_explanation_looks_as_far_for_a_place_as_a_plan_does():
+    """Zone p has a rack alone and zone q a row alone, and both are fuller than r, which has both.
+
+    In the order of its parts, and in the other order, there is no place.
+    """
+    nodes = [labelled(f"a{at}p", rack="a", zone="p") for at in range(2)]
+    nodes += [labelled("x0q", row="x", zone="q")]
+    nodes += [
+        labelled(f"{rack}{row}r", rack=rack, row=row, zone="r") for rack in "ab" for row in "xy"
+    ]
+    pg = group("pg", None, on("r", 2, IN_RACK), on("w", 1, IN_ROW), on=IN_ZONE)
+    there = in_zones(pg, nodes=nodes)
+    fill(there, "axr", "bxr")
+    assert started(there, *pods("r", 2), *pods("w", 1)) == {}
+    there.delete(there.pods["uid-other-axr"])
+    said = answer(asking(there.engine, there.gang(), there.now))
+    assert zones(started(there)) == {"r"}
+    assert said.fits_now
+
+
 def test_after_a_restart_parts_come_back_into_the_domain_around_them():
     first = in_zones(SHARED)
     placed = started(first, *pods("r", 2), *pods("w", 1), *pods("any", 1))
