@@ -9,12 +9,12 @@
 KAI's scheduler takes each constraint on its own Topology, among the nodes that those around it have
 left. Where one tree serves all of a PodGroup it is placed there: what is on the inner Topology is
 inside a domain of the outer one anyway, so its domains are cut by the level required there, and by
-no other. Else it is divided into its sub-groups, and those into theirs: parts with a tree each, all
-in one domain of what is required around them. What is around parts is on one Topology, which each
-of them has outermost; a PodGroup is refused that would need more, and so is one with a Topology
-inside another of which no level is required. Parts with the same Topologies are one, and so are
-those without any. All parts start together, so what needs some of its members alone may not have
-these in several parts.
+no other, as a narrower one that is named beside it would. Else it is divided into its sub-groups,
+and those into theirs: parts with a tree each, all in one domain of what is required around them.
+What is around parts is on one Topology, which each of them has outermost; a PodGroup is refused
+that would need more, and so is one with a Topology inside another of which no level is required.
+Parts with the same Topologies are one, and so are those without any. All parts start together, so
+what needs some of its members alone may not have these in several parts.
 Source: KAI-Scheduler pkg/scheduler/plugins/topology/job_filtering.go, subSetNodesFn (v0.12).
 """
 
@@ -69,6 +69,8 @@ class _Chain:
     levels: dict[str, set[str]] = field(default_factory=dict)
     """By Topology: what constraints name of it."""
     flaws: list[tuple[_Named, str]] = field(default_factory=list)
+    cuts: bool = False
+    """A level inside the domain that the next one is in is named beside that: narrower, if any."""
 
     @classmethod
     def of(cls, paths: Sequence[_Path]) -> _Chain:
@@ -80,7 +82,16 @@ class _Chain:
                 chain.flaws.append((path[-1], text))
             named = filter(None, (path[-1].required, path[-1].preferred))
             chain.levels.setdefault(path[-1].topology, set()).update(named)
+        chain.cuts = any(map(chain._is_cut_by, paths))
         return chain
+
+    def _is_cut_by(self, path: _Path) -> bool:
+        """Whether the last constraint is inside a domain that is to be whole, on its Topology."""
+        *outer, last = path
+        ends = zip(self.named, (level for level, _ in self.ends), strict=False)
+        ends_at = next((level for each, level in ends if each.topology == last.topology), None)
+        around = {each.required for each in outer if each.topology == last.topology}
+        return ends_at in around and not {last.required, last.preferred} <= {"", ends_at}
 
     @property
     def key(self) -> tuple[tuple[str, str], ...]:
@@ -128,7 +139,7 @@ class Trees:
         paths = [path for _, each, path in walked if path and path[-1].of is each]
         whole, trees = _Chain.of(paths), cls(said)
         trees._reached = [(at, each) for at, each, _ in walked if each is not None]
-        if not whole.flaws:
+        if not (whole.flaws or whole.cuts):
             trees.chains = [whole]
             return trees
         trees._divide([(each, path) for _, each, path in walked if each and path], 0)
@@ -146,7 +157,8 @@ class Trees:
             prefixes = {path[:end]: None for _, path in its for end in range(1, len(path) + 1)}
             chain = _Chain.of(sorted(prefixes, key=len))
             around = its[0][1][: depth + 1]
-            if chain.flaws and _may_be_shared(around) and len(around) > depth:
+            is_one = not (chain.flaws or chain.cuts)
+            if not is_one and _may_be_shared(around) and len(around) > depth:
                 self._divide(its, depth + 1)
                 continue
             self.chains.append(chain)

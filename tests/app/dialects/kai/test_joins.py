@@ -204,6 +204,24 @@ def test_what_is_inside_two_levels_of_one_topology_is_two_parts_of_it():
     assert [each.join.parts[0].ends_at for each in record.parts] == ["zone", "block"]
 
 
+@pytest.mark.parametrize("narrower", [BLOCKS, within("", "block", topology="zones")])
+def test_a_narrower_level_beside_another_topology_is_in_a_part_of_its_own(narrower):
+    """It would cut the domains of the other one, were they in one tree."""
+    record = group("pg", None, on("a", narrower), on("b", RACKS), sub_group("c", 1), on=ZONES)
+    assert parts(record) == [("ac", ("zones",)), ("b", ("zones", "racks"))]
+    whole = on("whole", ZONES, minSubGroup=2)
+    record = group("pg", None, whole, on("a", narrower, "whole"), on("b", RACKS, "whole"))
+    assert parts(record) == [("a", ("zones",)), ("b", ("zones", "racks"))]
+
+
+def test_the_same_level_beside_another_topology_is_in_one_tree_with_it():
+    record = group("pg", None, on("a", ZONES), on("b", RACKS), on=ZONES)
+    assert inside(record) == [("zones", ("zone",), "zone"), ("racks", ("rack",), "")]
+    half = on("half", BLOCKS, minSubGroup=1)
+    record = group("pg", None, half, on("a", RACKS, "half"), on("b", BLOCKS), on=ZONES)
+    assert inside(record) == [("zones", ("block", "zone"), "block"), ("racks", ("rack",), "")]
+
+
 ONE_TREE = (
     "a Topology is inside a required domain of another, and those beside each other are inside one"
     " at most"

@@ -618,6 +618,19 @@ def at_most_there(there, new):
     return zones(placed)
 
 
+def test_a_level_inside_the_shared_one_is_beside_another_topology_there():
+    """In zone p a rack has room, and no row beside its pods."""
+    net = topology_record("net", ZONE, RACK)
+    pg = group(
+        "pg", None, on("r", 2, within(RACK, topology="net")), on("w", 2, IN_ROW),
+        on=within(ZONE, topology="net"),
+    )  # fmt: skip
+    there = world(pg, nodes=zoned(rows="xyv"), topologies=(net, ROWS))
+    fill(there, "axp", "ayp", "avp")
+    placed = started(there, *pods("r", 2), *pods("w", 2))
+    assert (len(placed), zones(placed), len(racks(placed)), len(rows(placed))) == (4, {"q"}, 1, 1)
+
+
 def test_an_explanation_looks_as_far_for_a_place_as_a_plan_does():
     """Zone p has a rack alone and zone q a row alone, and both are fuller than r, which has both.
 
