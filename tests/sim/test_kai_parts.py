@@ -116,7 +116,8 @@ def test_a_drawn_pod_group_is_read_as_it_was_written_and_is_valid(seed):
     assert (told.within, told.subs) == (its.within, its.subs)
     record = decode_pod_group(msgspec.json.encode(body))
     assert record.flaw == ""
-    assert len(record.parts) >= 2
+    if its.within is None or not any(each.kind == NET for each in its.drawn):
+        assert len(record.parts) >= 2  # else what is in a block may be in one tree
     assert {each.name for each in record.sub_groups if each.is_leaf} == {
         each.name for each in its.leaves
     }

@@ -68,8 +68,8 @@ def parts(rng: Random, pods: int) -> tuple[Part, ...]:
 
 def tree(rng: Random, its: tuple[Part, ...]) -> Tree:
     """What may be required of such parts."""
-    # Beside what is on `rows` in a block, nothing may name a narrower level of `net`.
-    is_around = rng.random() < AROUND_SHARE and not any(e.kind in (NET, MIXED) for e in its)
+    # Around a sub-group that is in a block itself and on two Topologies there is no other one.
+    is_around = rng.random() < AROUND_SHARE and not any(each.kind == MIXED for each in its)
     subs: list[Sub] = []
     for at, part in enumerate(its):
         inner = [_leaf(rng, name, part, leaf) for leaf, name in enumerate(part.names(at))]
