@@ -716,8 +716,7 @@ PLANTED = (
         "app.state.autoscaling.new_nodes.NewNodes._mark",
         Change("expression", "at >= since", becomes="True"),
         "a node that was there before a gang asked is kept for it",
-        test="tests/app/state/autoscaling/test_new_nodes.py::"
-        "test_nodes_that_came_for_one_gang_are_not_kept_for_another_that_asks_later",
+        mode=GROWING,
     ),
     Planted(
         "topology.pod_set.search.place",
