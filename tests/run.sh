@@ -5,6 +5,7 @@
 #   sh tests/run.sh            everything that CI runs
 #   sh tests/run.sh fast       the same without the real control plane
 #   sh tests/run.sh operators  only the tests beside the operators that CI leaves out, which are built first
+#   sh tests/run.sh thorough   only the tests that show at length what others show in short, which CI leaves out
 #   sh tests/run.sh schedulers only those with kube-schedulers, or an API server, of other minor versions, which are built first
 #
 # Needs Python 3.11 or newer; and Go, or a control plane built earlier, for the last part. Without either it says how
@@ -16,8 +17,8 @@ root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 . "$root/deploy/venv.sh"
 cd "$root"
 case ${1:-} in
-'' | fast | operators | schedulers) ;;
-*) echo "usage: sh tests/run.sh [fast | operators | schedulers]" >&2 && exit 2 ;;
+'' | fast | thorough | operators | schedulers) ;;
+*) echo "usage: sh tests/run.sh [fast | thorough | operators | schedulers]" >&2 && exit 2 ;;
 esac
 
 # Corral is started some 400 times here: compiled each time, that takes a third longer.
@@ -28,6 +29,10 @@ case ${1:-} in
 operators | schedulers)
     sh tests/controlplane/build.sh "--$1"
     exec env CORRAL_E2E=required "$bin/python" -m pytest -m "$1"
+    ;;
+thorough)
+    sh tests/controlplane/build.sh
+    exec env CORRAL_E2E=required "$bin/python" -m pytest -m 'thorough and not operators and not schedulers'
     ;;
 esac
 logs=$(mktemp -d)
@@ -95,9 +100,12 @@ if ! { has chromium || has chromium-browser || has google-chrome; } && [ "$(id -
         </dev/null >"$logs/chromium" 2>&1 || tail -n 5 "$logs/chromium"
 fi
 # A file's tests stay together and in order on one of the two workers.
-run_pytest tests -m 'not e2e' -n 2 --dist loadfile
-# 500 histories, and the first twenty of them again, to be equal whatever strings hash to. simulate PYTHON JOBS
-simulate='"$0" -m tests.sim --seeds 500 --jobs "$1" && "$0" -m tests.sim --seeds 20 --twice --jobs "$1"'
+run_pytest tests -m 'not e2e and not thorough' -n 2 --dist loadfile
+# 250 histories; some more in which pods are preempted for others, or nodes come and go; and the first of them again, to
+# be equal whatever strings hash to. simulate PYTHON JOBS
+simulate='for histories in "--seeds 250" "--seeds 60 --preempting" "--seeds 20 --growing" "--seeds 10 --twice"; do
+    "$0" -m tests.sim $histories --jobs "$1" || exit
+done'
 
 not_run=
 if [ "${1:-}" = fast ]; then
@@ -119,11 +127,12 @@ elif [ -z "$(sh tests/controlplane/build.sh --missing)" ] || command -v go >/dev
     CORRAL_E2E=required
     export CORRAL_E2E
     # Those that wait most of the time on three control planes, then those that measure on one.
-    shared='e2e and not operators and not schedulers and not alone'
+    in_ci='e2e and not operators and not schedulers and not thorough'
+    shared="$in_ci and not alone"
     run_pytest e2e -m "$shared" -n 3 --dist loadfile
     kill -s STOP -- "-$simulator" 2>/dev/null || true # the others have the machine to themselves
     try_again e2e "$shared"
-    measuring='e2e and not operators and not schedulers and alone'
+    measuring="$in_ci and alone"
     run_pytest alone -m "$measuring"
     try_again alone "$measuring"
     kill -s CONT -- "-$simulator" 2>/dev/null || true

@@ -113,6 +113,7 @@ async def test_one_of_2500_half_gangs_is_reported_before_anothers_first(tmp_path
         assert GANGS + 1 - len(order) - cluster.corral.engine.lost_writes <= MOST_QUEUED + 2
 
 
+@pytest.mark.thorough
 async def test_each_of_2500_half_gangs_is_reported_once_though_most_were_dropped(tmp_path):
     async with world(tmp_path, report_per_minute=60_000, tick_seconds=0.005) as cluster:
         await until(lambda: cluster.counted("dropped"), 30.0)

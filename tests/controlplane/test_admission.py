@@ -1,14 +1,14 @@
 """The webhook as deploy/webhook.yaml installs it, asked by the real kube-apiserver.
 
 What users see of it holds of the policies of deploy/policies.yaml as well, and of both together:
-these tests have the fixture `admission`. What differs in policies is in test_policies.py.
+these tests have the fixture `admission`. What differs in policies is in test_policies.py, and what
+needs no Corral of its own in test_admitted.py.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,11 @@ import pytest
 import yaml
 
 from tests.cluster import GPU, RACK, Cluster, Object, Objects, collection, grid, job, pod
-from tests.controlplane import kueue_webhook
 from tests.controlplane.admission import BROKEN, Admission
 from tests.controlplane.plane import ControlPlane
-from tests.controlplane.policies import applied, installed_policies
+from tests.controlplane.policies import installed_policies
 from tests.controlplane.seen import START_SECONDS, racks_of
+from tests.controlplane.ways_of_gating import WAYS, in_effect
 from tests.controlplane.webhook import (
     MUTATING,
     SHIPPED,
@@ -34,7 +34,6 @@ from tests.workloads import (
     GROUP,
     MANAGED,
     QUEUE,
-    REQUIRED,
     asking,
     gates_of,
     member,
@@ -45,8 +44,6 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 IN_RACK = asking(required=RACK)
 ROLE_HASH = "kueue.x-k8s.io/role-hash"
-INDEX = "kueue.x-k8s.io/pod-group-pod-index"
-SLICE_SIZE = "kueue.x-k8s.io/podset-slice-size"
 SETS = "kueue.x-k8s.io/pod-group-sets"
 ROLE = "kueue.x-k8s.io/pod-group-role"
 FAST = "kueue.x-k8s.io/pod-group-fast-admission"
@@ -59,20 +56,12 @@ def webhook(plane: ControlPlane, cluster: Cluster, tmp_path: Path) -> Iterator[W
         yield webhook
 
 
-@pytest.fixture(params=["webhook", "policies", "both"])
+@pytest.fixture(params=WAYS)
 def admission(
     request: pytest.FixtureRequest, plane: ControlPlane, cluster: Cluster, tmp_path: Path
 ) -> Iterator[Admission]:
-    """What gates and checks pods: the one, the other, or both of them."""
-    if request.param == "policies":
-        with installed_policies(plane, tmp_path) as admission:
-            yield admission
-    elif request.param == "both":
-        with applied(plane), installed(plane, tmp_path) as admission:
-            yield replace(admission, is_gated_by_corral=False)
-    else:
-        with installed(plane, tmp_path) as admission:
-            yield admission
+    with in_effect(request.param, plane, tmp_path) as admission:
+        yield admission
 
 
 @pytest.fixture
@@ -106,50 +95,6 @@ def test_a_test_that_fails_leaves_no_configuration_behind(
     assert configurations(cluster) == []
 
 
-def test_the_pods_of_a_group_are_created_gated_and_labelled(admission: Admission) -> None:
-    source = {"kueue.x-k8s.io/pod-group-pod-index-label": "example.com/rank"}
-    for number in range(2):
-        thing = member("red", number, 2, annotations={**IN_RACK, **source})
-        thing["metadata"]["labels"] = {"example.com/rank": str(number)}
-        created = admission.cluster.create(thing)
-        assert gates_of(created) == [GATE]
-        assert created["metadata"]["labels"][MANAGED] == "true"
-        assert created["metadata"]["labels"][INDEX] == str(number)
-        role = created["metadata"]["annotations"].get(ROLE_HASH, "")
-        assert len(role) == (8 if admission.hashes_roles else 0)
-    assert admission.pods_gated() == (2 if admission.is_gated_by_corral else 0)
-
-
-def test_foreign_gates_stay_in_front_of_ours(admission: Admission) -> None:
-    created = admission.cluster.create(member("red", 0, 2, gates=["example.com/quota"]))
-    assert gates_of(created) == ["example.com/quota", GATE]
-
-
-@pytest.mark.parametrize(
-    "thing",
-    [
-        pytest.param(pod("p"), id="ordinary"),
-        pytest.param(pod("p", annotations=IN_RACK, scheduler="default-scheduler"), id="stock"),
-        pytest.param(pod("p", annotations=IN_RACK, labels={MANAGED: "false"}), id="opted_out"),
-        pytest.param(pod("p", annotations=IN_RACK, namespace="kube-system"), id="kube_system"),
-        pytest.param(
-            pod("p", annotations=IN_RACK, gates=["kueue.x-k8s.io/admission"]), id="kueues"
-        ),
-    ],
-)
-def test_other_pods_are_created_as_they_are(admission: Admission, thing: Object) -> None:
-    assert GATE not in gates_of(admission.tried(thing))
-
-
-def test_a_pod_that_kueues_webhook_takes_in_is_given_back(admission: Admission) -> None:
-    with kueue_webhook.installed(admission.cluster):
-        taken = admission.tried(pod("p", labels={QUEUE: "team"}, annotations=IN_RACK))
-        assert gates_of(taken) == [kueue_webhook.GATE]
-        assert MANAGED not in taken["metadata"]["labels"]
-        ours = admission.tried(pod("p", annotations=IN_RACK))
-        assert gates_of(ours) == [GATE]
-
-
 def test_only_pods_that_both_selectors_select_are_taken_in(
     plane: ControlPlane, cluster: Cluster, tmp_path: Path, quiet: str
 ) -> None:
@@ -165,33 +110,6 @@ def test_only_pods_that_both_selectors_select_are_taken_in(
         assert not webhook.is_refused(pod("p", annotations=BROKEN, namespace=quiet))
         cluster.patch("Namespace", quiet, {"metadata": {"labels": {"gangs": "yes"}}})
         cluster.wait(lambda: is_gated(namespace=quiet), START_SECONDS, "the label's effect")
-
-
-def test_a_broken_annotation_is_refused_with_its_field(admission: Admission) -> None:
-    thing = pod("p", annotations={**BROKEN, SLICE_SIZE: "none"})
-    refused = admission.refusal(lambda: admission.cluster.create(thing))
-    assert refused.status == 422
-    assert f'metadata.annotations[{REQUIRED}]: Invalid value: "my rack": must be' in str(refused)
-    assert f"metadata.annotations[{SLICE_SIZE}]: Invalid value: " in str(refused)
-    assert admission.cluster.get("Pod", "p") is None
-
-
-def test_a_missing_index_source_is_refused(admission: Admission) -> None:
-    source = {"kueue.x-k8s.io/pod-group-pod-index-label": "example.com/rank"}
-    thing = member("red", 0, 2, annotations=source)
-    refused = admission.refusal(lambda: admission.cluster.create(thing))
-    assert f'metadata.labels[{INDEX}]: Invalid value: "": must be' in str(refused)
-
-
-def test_a_group_name_may_not_change_and_other_things_may(admission: Admission) -> None:
-    admission.cluster.create(member("red", 0, 2))
-    other = {"metadata": {"annotations": {GROUP: "blue"}}}
-    refused = admission.refusal(lambda: admission.cluster.patch("Pod", "red-0", other))
-    assert f'metadata.annotations[{GROUP}]: Invalid value: "blue": field is immutable' in str(
-        refused
-    )
-    noted = {"metadata": {"annotations": {"example.com/note": "x"}}}
-    admission.cluster.patch("Pod", "red-0", noted)
 
 
 def test_a_change_that_says_nothing_new_is_not_even_sent(webhook: Webhook) -> None:

@@ -24,7 +24,7 @@ from tests.controlplane.test_beside import rights
 from tests.corral_process import CorralProcess
 from tests.workloads import asking, behind_gate, member, members
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.thorough]
 
 __all__ = ["rights"]
 REPEATED = int(os.environ.get("CORRAL_FAULT_ROUNDS", "1"))

@@ -79,6 +79,7 @@ def test_a_watch_on_which_nothing_comes_is_given_up_and_gangs_are_whole(
         assert corral.bugs() == {}
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(60 + 2 * PAGE_SECONDS)
 def test_a_list_whose_second_page_never_comes_is_no_list_and_is_read_anew(
     plane: ControlPlane, cluster: Cluster, tmp_path: Path

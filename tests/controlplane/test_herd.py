@@ -15,7 +15,7 @@ from tests.controlplane.plane import ControlPlane
 from tests.corral_process import CorralProcess
 from tests.workloads import asking, behind_gate, members
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.thorough, pytest.mark.timeout(900)]
 
 GANGS = 1_000
 PODS = 10  # of a gang, with a GPU each

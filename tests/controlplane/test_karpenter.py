@@ -148,6 +148,7 @@ def test_a_gang_starts_when_the_last_of_its_new_nodes_has_its_level_label(
     assert_no_node_is_ordered(pools, beside=8)
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(240)
 def test_the_nodes_of_a_gang_that_is_deleted_while_they_boot_go_away(
     pools: Cluster, webhook: Webhook
@@ -173,6 +174,7 @@ def test_karpenter_moves_an_ordinary_pod_but_not_the_gang_beside_it(
         assert {annotation(each, SAFE_TO_EVICT) for each in train} == {"false"}
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(240)
 def test_a_gang_of_which_karpenter_has_moved_a_pod_is_whole_again(
     plane: ControlPlane, pools: Cluster, tmp_path: Path

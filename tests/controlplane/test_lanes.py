@@ -25,6 +25,7 @@ pytestmark = [
     pytest.mark.e2e,
     pytest.mark.alone,
     pytest.mark.slow,
+    pytest.mark.thorough,
     pytest.mark.timeout(300),
 ]
 

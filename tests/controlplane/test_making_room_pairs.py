@@ -29,7 +29,9 @@ __all__ = ["classes"]
 
 @for_root
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("ends", [True, False], ids=["killed", "paused"])
+@pytest.mark.parametrize(
+    "ends", [True, pytest.param(False, marks=pytest.mark.thorough)], ids=["killed", "paused"]
+)
 def test_the_next_leader_goes_on_with_the_room_that_is_made_and_takes_no_other_victim(
     plane: ControlPlane, cluster: Cluster, tmp_path: Path, ends: bool
 ) -> None:

@@ -406,6 +406,7 @@ def test_of_a_pod_with_too_many_annotations_corral_changes_nothing(
     assert gates_of(change(corral, UNGATE, STRATEGIC)) == []
 
 
+@pytest.mark.thorough
 def test_no_number_of_annotations_and_gates_exceeds_what_an_expression_may_cost(
     cluster: Cluster, corral: Cluster, tenant: Cluster
 ) -> None:

@@ -29,8 +29,10 @@ PODS, NODES_PER_RACK = 12, 20
 MOST_KILLED = 8
 
 Gates = Callable[[Object], Object]
-BOTH = pytest.mark.parametrize(
-    "gates", [pytest.param(lambda one: one, id="gateless"), pytest.param(behind_gate, id="gated")]
+GATED = pytest.param(behind_gate, id="gated")
+BOTH = pytest.mark.parametrize("gates", [pytest.param(lambda one: one, id="gateless"), GATED])
+OFTEN_GATED = pytest.mark.parametrize(
+    "gates", [pytest.param(lambda one: one, id="gateless", marks=pytest.mark.thorough), GATED]
 )
 
 
@@ -122,7 +124,7 @@ def racks(nodes: Mapping[str, str]) -> set[str]:
     return {node.rpartition("-")[0] for node in nodes.values()}
 
 
-@BOTH
+@OFTEN_GATED
 @pytest.mark.parametrize("death", DEATHS.values(), ids=DEATHS)
 @pytest.mark.timeout(240)  # eight rounds: 12 s on an idle machine
 def test_up_to_eight_nodes_die_at_once_and_each_replacement_starts_in_the_rack(

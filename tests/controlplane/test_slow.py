@@ -29,7 +29,7 @@ from tests.controlplane.test_faults import (
 from tests.corral_process import CorralProcess
 from tests.workloads import asking, member
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.thorough]
 
 SLOW = Fault("slow", seconds=2.0, longest=20.0)
 ASKED_SECONDS = 4.0  # in which a write or two of each pod are under way

@@ -39,7 +39,9 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip(f"no release before this one: {error}")
 
 
-@pytest.fixture(params=["restart", "upgrade and downgrade"])
+@pytest.fixture(
+    params=["restart", pytest.param("upgrade and downgrade", marks=pytest.mark.thorough)]
+)
 def trees(request: pytest.FixtureRequest) -> list[Path]:
     """The sources that run, and those that follow, one after the other."""
     if request.param == "restart":
