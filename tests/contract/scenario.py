@@ -46,6 +46,7 @@ LEVELS = {
 RESOURCES = {"gpu": GPU}
 ANOTHER_SCHEDULER = "another"
 GATED = "Scheduling is blocked due to non-empty scheduling gates"  # the API server's own words
+NEEDS_NODES = "needs nodes: "  # Corral's, on gated pods for which no node that is there will do
 
 Amounts = Mapping[str, str | int]
 
