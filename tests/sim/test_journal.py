@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from app.state.journal.lines import VERSION
 from tests.hash_seeds import SECONDS, patient
 from tests.sim.journal import journals, play_again, record
 from tests.sim.planted import ROOT
@@ -61,7 +62,7 @@ def test_a_journal_that_is_none_or_is_not_there_is_said_and_is_not_equal(tmp_pat
     (tmp_path / "bad").write_bytes(b'{"journal":99}\n')
     assert replayed_elsewhere(tmp_path / "bad") == (
         1,
-        "bad: journal line 1: version 99 is not known, only 2\n",
+        f"bad: journal line 1: version 99 is not known, only {VERSION}\n",
     )
     code, said = replayed_elsewhere(tmp_path / "none")
     assert (code, "there is no such journal" in said) == (1, True)
