@@ -14,11 +14,12 @@ from tests.sim.mode import Mode
 FLOOR_SEEDS = 250
 FLOOR = 25  # hits of each fault in so many seeds
 # Of those for which several things have to meet: a gang born in place, which one seed in five has,
-# and then two more mishaps; an eviction, and a budget that closes after it was planned, a call that
-# fails or a crash at that stage; a CompositePodGroup, which one seed in twelve has, that starts
-# with fewer groups than it has.
+# and then two more mishaps; an eviction, and a pod that does not end, a budget that closes after
+# it was planned, a call that fails or a crash at that stage; a CompositePodGroup, which one seed in
+# twelve has, that starts with fewer groups than it has.
 FLOOR_OF = {
     "W composite of some": 4,
+    "F21 stuck": 12,
     "F21 budget": 12,
     "F21 dropped": 10,
     "F21 crash checking": 12,
