@@ -20,6 +20,7 @@ from tests.sim.faults import FLOOR, FLOOR_SEEDS, GROWN, GROWN_FLOOR, GROWN_SEEDS
 from tests.sim.growing import Growing
 from tests.sim.growth import GROUP, growth_of, is_rack
 from tests.sim.growth_checks import GrowthChecks
+from tests.sim.kai.in_parts import InParts
 from tests.sim.kinds import Workload
 from tests.sim.liveness import check_nobody_is_forgotten
 from tests.sim.mode import GROWING, PREEMPTING, USUAL, Mode
@@ -82,6 +83,12 @@ def test_a_run_answers_for_what_its_histories_have() -> None:
     assert least_hits("F11 cordon", 500, GROWING) == 0
     assert least_hits("W node made", 2 * GROWN_SEEDS, GROWING) == 2 * GROWN_FLOOR
     assert all(least_hits(each, GROWN_SEEDS - 1, GROWING) == 0 for each in GROWN)
+
+
+def test_no_world_that_grows_has_gangs_that_go_by_labels_which_machines_do_not_have() -> None:
+    worlds = [World(seed, mode=GROWING) for seed in range(1, 61)]
+    assert any(InParts.is_in(seed) for seed in range(1, 61))
+    assert not any(isinstance(each, InParts) for world in worlds for each in world.vocabularies)
 
 
 # -- what goes wrong with a node -----------------------------------------------------------------

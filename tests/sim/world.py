@@ -165,10 +165,14 @@ class World:
         self.objects = Objects(self.clock, self.api)
         self.contested: tuple[Contested, ...] = ()
         self.vocabularies: tuple[Vocabulary, ...] = ()
+        # Machines that come have no label of a row, which is what gangs in parts go by.
+        left_out = (InParts,) if mode.growing else ()
         if self.checks.room is None:
-            self.vocabularies = tuple(each(self) for each in VOCABULARIES if each.is_in(seed))
+            drawn = [each for each in VOCABULARIES if each.is_in(seed) and each not in left_out]
+            self.vocabularies = tuple(each(self) for each in drawn)
         else:
-            self.contested = tuple(each(self) for each in CONTESTED if each.is_in(seed))
+            rivals = [each for each in CONTESTED if each.is_in(seed) and each not in left_out]
+            self.contested = tuple(each(self) for each in rivals)
             self.vocabularies = self.contested
             self.checks.room.vocabularies = {each.source: each for each in self.contested}
         for each in self.vocabularies:
