@@ -103,7 +103,7 @@ fi
 run_pytest tests -m 'not e2e and not thorough' -n 2 --dist loadfile
 # 250 histories; some more in which pods are preempted for others, or nodes come and go; and the first of them again, to
 # be equal whatever strings hash to. simulate PYTHON JOBS
-simulate='for histories in "--seeds 250" "--seeds 60 --preempting" "--seeds 20 --growing" "--seeds 10 --twice"; do
+simulate='for histories in "--seeds 250" "--seeds 60 --preempting" "--seeds 10 --growing" "--seeds 10 --twice"; do
     "$0" -m tests.sim $histories --jobs "$1" || exit
 done'
 
