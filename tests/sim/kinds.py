@@ -25,6 +25,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
 from app.dialects.kueue.pod_groups import FAST, SPARES
 from app.kube.core.objects import Shape, Toleration
@@ -153,6 +154,31 @@ def draw(rng: Random, most_pods: int, most_gpus: int, gated_share: float) -> Wor
         is_led=is_led,
         lacks_volume=rng.choice(("first", "all", "all")) if is_gang and rng.random() < 0.1 else "",
     )
+
+
+def of_objects(kind: str, templates: tuple[Template, ...], **said: Any) -> Workload:
+    """A workload of objects that say what it is, without a name; it runs for long."""
+    return Workload(
+        name="",
+        kind=kind,
+        templates=templates,
+        annotations={},
+        priority=0,
+        is_gated=False,
+        seconds=1000.0,
+        declared=sum(each.pods for each in templates),
+        **said,
+    )
+
+
+def drawn_life(rng: Random, made: Workload, gated_share: float) -> Workload:
+    """The same workload, of which it is drawn how it goes."""
+    made.priority = rng.choice((0, 0, 0, 5, 10))
+    made.is_gated = rng.random() < gated_share
+    made.seconds = rng.uniform(5.0, 60.0)
+    made.replaces = rng.random() < 0.9
+    made.lacks_volume = rng.choice(("first", "all")) if rng.random() < 0.05 else ""
+    return made
 
 
 def preemptor(rng: Random, most_gpus: int) -> Workload:

@@ -167,14 +167,13 @@ class World:
         self.vocabularies: tuple[Vocabulary, ...] = ()
         # Machines that come have no label of a row, which is what gangs in parts go by.
         left_out = (InParts,) if mode.growing else ()
-        if self.checks.room is None:
-            drawn = [each for each in VOCABULARIES if each.is_in(seed) and each not in left_out]
-            self.vocabularies = tuple(each(self) for each in drawn)
-        else:
-            rivals = [each for each in CONTESTED if each.is_in(seed) and each not in left_out]
-            self.contested = tuple(each(self) for each in rivals)
-            self.vocabularies = self.contested
-            self.checks.room.vocabularies = {each.source: each for each in self.contested}
+        contest = self.checks.room
+        of = VOCABULARIES if contest is None else CONTESTED
+        drawn = [each for each in of if each.is_in(seed) and each not in left_out]
+        self.vocabularies = tuple(each(self) for each in drawn)
+        if contest is not None:
+            self.contested = self.vocabularies
+            contest.vocabularies = {each.source: each for each in self.contested}
         for each in self.vocabularies:
             each.create()
         self.checks.vocabularies = tuple(each.checks for each in self.vocabularies)

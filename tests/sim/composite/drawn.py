@@ -7,7 +7,7 @@ from random import Random
 from app.kube.core.objects import Shape
 from tests.records import BLOCK, RACK
 from tests.sim.composite.tree import KIND, Tree, part_of
-from tests.sim.kinds import POOL, Template, Workload
+from tests.sim.kinds import POOL, Template, Workload, drawn_life, of_objects
 from tests.sim.native.pod_group import Policy
 
 MOST_PODS = 8
@@ -26,12 +26,7 @@ def draw(rng: Random, most_pods: int, most_gpus: int, gated_share: float) -> Wor
     gpus = rng.choice([amount for amount in (1, 1, 2, 4) if amount <= most_gpus])
     shape = rng.choice(SHAPES)
     made = _workload(sizes, gpus, tree(rng, sizes), shape)
-    made.priority = rng.choice((0, 0, 0, 5, 10))
-    made.is_gated = rng.random() < gated_share
-    made.seconds = rng.uniform(5.0, 60.0)
-    made.replaces = rng.random() < 0.9
-    made.lacks_volume = rng.choice(("first", "all")) if rng.random() < 0.05 else ""
-    return made
+    return drawn_life(rng, made, gated_share)
 
 
 def tree(rng: Random, sizes: list[int]) -> Tree:
@@ -60,14 +55,4 @@ def _workload(sizes: list[int], gpus: int, its: Tree, shape: Shape) -> Workload:
     templates = tuple(
         Template(size, gpus, 1000, shape, part_of(at)) for at, size in enumerate(sizes)
     )
-    return Workload(
-        name="",
-        kind=KIND,
-        templates=templates,
-        annotations={},
-        priority=0,
-        is_gated=False,
-        seconds=1000.0,
-        declared=sum(sizes),
-        composite=its,
-    )
+    return of_objects(KIND, templates, composite=its)

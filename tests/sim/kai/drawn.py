@@ -16,7 +16,7 @@ from random import Random
 from app.kube.core.objects import Shape
 from tests.records import BLOCK, RACK
 from tests.sim.kai.tree import HALL, KIND, NET, RACKS, ROW, ROWS, Part, Sub, Tree, Within
-from tests.sim.kinds import POOL, Template, Workload
+from tests.sim.kinds import POOL, Template, Workload, drawn_life, of_objects
 from tests.sim.native.pod_group import HOST
 
 MOST_PODS = 8
@@ -41,12 +41,7 @@ def draw(rng: Random, most_pods: int, most_gpus: int, gated_share: float) -> Wor
     its = parts(rng, min(rng.choice((2, 3, 4, 4, 5, 6, 8)), most_pods, MOST_PODS))
     gpus = rng.choice([amount for amount in (1, 1, 2, 4) if amount <= most_gpus])
     made = workload(tree(rng, its), gpus, rng.choice(SHAPES))
-    made.priority = rng.choice((0, 0, 0, 5, 10))
-    made.is_gated = rng.random() < gated_share
-    made.seconds = rng.uniform(5.0, 60.0)
-    made.replaces = rng.random() < 0.9
-    made.lacks_volume = rng.choice(("first", "all")) if rng.random() < 0.05 else ""
-    return made
+    return drawn_life(rng, made, gated_share)
 
 
 def parts(rng: Random, pods: int) -> tuple[Part, ...]:
@@ -134,14 +129,4 @@ def workload(said: Tree, gpus: int, shape: Shape) -> Workload:
         for at, part in enumerate(said.drawn)
         for size, name in zip(part.sizes, part.names(at), strict=True)
     )
-    return Workload(
-        name="",
-        kind=KIND,
-        templates=templates,
-        annotations={},
-        priority=0,
-        is_gated=False,
-        seconds=1000.0,
-        declared=sum(each.pods for each in templates),
-        kai=said,
-    )
+    return of_objects(KIND, templates, kai=said)

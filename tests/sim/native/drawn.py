@@ -6,7 +6,7 @@ from random import Random
 
 from app.kube.core.objects import Shape
 from tests.records import BLOCK, RACK
-from tests.sim.kinds import POOL, Template, Workload
+from tests.sim.kinds import POOL, Template, Workload, drawn_life, of_objects
 from tests.sim.native.pod_group import HOST, NATIVE_WORDS, Policy, Words
 
 MOST_PODS = 8
@@ -22,12 +22,7 @@ def draw(
     pods = min(rng.choice((1, 2, 2, 3, 4, 4, 6, 8)), most_pods, MOST_PODS)
     gpus = rng.choice([amount for amount in (1, 1, 2, 4, 8) if amount <= most_gpus])
     made = _workload(Template(pods, gpus, 1000, rng.choice(SHAPES)), policy(rng, pods), words)
-    made.priority = rng.choice((0, 0, 0, 5, 10))
-    made.is_gated = rng.random() < gated_share
-    made.seconds = rng.uniform(5.0, 60.0)
-    made.replaces = rng.random() < 0.9
-    made.lacks_volume = rng.choice(("first", "all")) if rng.random() < 0.05 else ""
-    return made
+    return drawn_life(rng, made, gated_share)
 
 
 def policy(rng: Random, pods: int) -> Policy:
@@ -43,14 +38,4 @@ def whole(pods: int, words: Words = NATIVE_WORDS) -> Workload:
 
 
 def _workload(template: Template, its: Policy, words: Words) -> Workload:
-    return Workload(
-        name="",
-        kind=words.workload,
-        templates=(template,),
-        annotations={},
-        priority=0,
-        is_gated=False,
-        seconds=1000.0,
-        declared=template.pods,
-        native=its,
-    )
+    return of_objects(words.workload, (template,), native=its)
