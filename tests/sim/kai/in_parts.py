@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from random import Random
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from app.kube.watch.events import Kind
-from tests.sim.api import KAI
 from tests.sim.kai.checks import PartsChecks
 from tests.sim.kai.drawn import draw, tree, whole, with_other_numbers
-from tests.sim.kai.life import KaiController, create_topology, has_parts
+from tests.sim.kai.life import Kai, KaiController, create_topology
 from tests.sim.kai.pod_group import PARTS_WORDS
 from tests.sim.kai.rest import AtRest
 from tests.sim.kai.tree import HALL, LEVELS, ROW, SUB_GROUP
 from tests.sim.native.controller import PodGroupController
-from tests.sim.native.life import MOST_IN_RACK, Native
+from tests.sim.native.life import MOST_IN_RACK
 from tests.sim.native.pod_group import Words
 from tests.sim.objects import Json
 from tests.sim.owners import Said
@@ -46,19 +44,13 @@ class PartsController(KaiController):
         return made.kai.spec()
 
 
-class InParts(Native):
+class InParts(Kai):
     """All of it."""
 
     words: ClassVar[Words] = PARTS_WORDS
     source: ClassVar[str] = PARTS_WORDS.source
-    kinds: ClassVar[tuple[Kind, ...]] = KAI
-    settings: ClassVar[Mapping[str, Any]] = {}
     controller: ClassVar[type[PodGroupController]] = PartsController
-
-    @classmethod
-    def is_in(cls, seed: int) -> bool:
-        """Whether there are such PodGroups in this world."""
-        return super().is_in(seed) and has_parts(seed)
+    in_parts: ClassVar[bool] = True
 
     def _judge_by(self) -> None:
         self.checks = PartsChecks(self._objects, self._world.hits)
@@ -114,9 +106,6 @@ class InParts(Native):
             others = row_of(rng.randrange(MOST_ROWS))
         labels = {**world.api.nodes[name].labels, **others}
         world.chaos.move_node(name, rng.uniform(*MOVED_SECONDS), labels)
-
-    def judge(self) -> None:
-        """Nothing: no condition is judged."""
 
 
 def row_of(number: int) -> dict[str, str]:

@@ -46,10 +46,12 @@ class Kai(Native):
     kinds: ClassVar[tuple[Kind, ...]] = KAI
     settings: ClassVar[Mapping[str, Any]] = {}
     controller: ClassVar[type[PodGroupController]] = KaiController
+    in_parts: ClassVar[bool] = False
+    """Whether the PodGroups are on several Topologies."""
 
     @classmethod
     def is_in(cls, seed: int) -> bool:
-        return super().is_in(seed) and not has_parts(seed)
+        return super().is_in(seed) and has_parts(seed) is cls.in_parts
 
     def create(self) -> None:
         """Make the Topology that all PodGroups name."""
