@@ -28,7 +28,7 @@ ASKS = {
     "request": REQUEST_OUTCOMES,
     "withdraw": REQUEST_OUTCOMES,
 }
-NEEDS = ("never", "busy", "fragmented")
+NEEDS = ("never", "busy", "fragmented", "gradual")
 REMOVALS = ("evict", "delete", "suspend", "resume")
 REMOVAL_OUTCOMES = ("done", "gone", "refused", "failed", "dropped")
 WAKE_OUTCOMES = ("woken", "not_nominated", "gone", "failed", "dropped")

@@ -30,7 +30,8 @@ class NeedsNodes(View):
     """What node autoscalers are asked for."""
 
     reason: str
-    """never: it would not fit if no pod ran; busy: it would; fragmented: its pods fit, apart."""
+    """never: it would not fit if no pod ran; busy: it would; fragmented: its pods fit, apart;
+    gradual: those of its pods fit that exist."""
     pods: int
     """So many of its pods have no node."""
     level: str = ""

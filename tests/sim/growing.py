@@ -8,21 +8,23 @@ All random numbers are of its own: the seeds without it are the histories that t
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from app.kube.core.objects import NodeRecord, PodRecord
+from app.kube.core.objects import Amounts, NodeRecord, PodRecord
 from tests.autoscaling.karpenter import Karpenter
 from tests.autoscaling.machines.cloud import Cloud
 from tests.autoscaling.machines.groups import NodeGroup, node_body
 from tests.sim import kinds
+from tests.sim.api import ApiServer
 from tests.sim.growth import GROUP, PROVISION_SECONDS, Growth, is_rack, most_seconds
 from tests.sim.growth_checks import GrowthChecks
 from tests.sim.kinds import Workload
 from tests.sim.node_autoscaler import NodeAutoscaler, node_record
-from tests.sim.oracle import Remaining
+from tests.sim.oracle import Remaining, Taken, first_fit
 from tests.sim.violation import require
 
 if TYPE_CHECKING:
@@ -201,16 +203,20 @@ class Growing:
         """What changes while nodes come and go."""
         return self.nodes.acted_at, self._cloud.orders, len(self._cloud.machines)
 
-    def with_new_nodes(self, pods: list[PodRecord]) -> Remaining | None:
+    def with_new_nodes(self, pods: list[PodRecord], is_whole: bool) -> Remaining | None:
         """G3: the cluster if the group that all these pods name had all its machines.
 
-        None: they name none. An autoscaler knows no racks, so no more is promised of others.
+        None: they name none. An autoscaler knows no racks, so no more is promised of others. Nor
+        does it know of pods that do not exist: unless the gang `is_whole` it makes no machine if
+        those that are there fit.
         """
         names = {dict(pod.shape.selector).get(GROUP, "") for pod in pods}
         group = self._cloud.groups.get(names.pop()) if len(names) == 1 else None
         if group is None:
             return None
         api = self._world.api
+        if not is_whole and _fit(api, [pod for pod in pods if not pod.node]):
+            return None
         left = group.max - len(self._cloud.of(group.name))
         made = [_whole(group, number) for number in range(left)]
         return Remaining({**api.nodes, **{each.name: each for each in made}}, dict(api.pods))
@@ -258,6 +264,17 @@ class Growing:
     def orders(self) -> int:
         """How many machines were ever ordered."""
         return self._cloud.orders
+
+
+def _fit(api: ApiServer, pods: Iterable[PodRecord]) -> bool:
+    """Whether these pods fit on the nodes that are there, wherever that is."""
+    taken = list[tuple[str, Amounts]]()
+    for pod in pods:
+        node = first_fit(api, pod, Taken(frozenset(), tuple(taken)))
+        if not node:
+            return False
+        taken.append((node, pod.request))
+    return True
 
 
 def _whole(group: NodeGroup, number: int) -> NodeRecord:

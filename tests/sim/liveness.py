@@ -51,8 +51,10 @@ _NAMED = Claim(GangKey("default", "", "grove"))  # of a pod that a PodGang names
 WaitsInVain = Callable[[str, Collection[PodRecord], Taken], str]
 """Where the waiting pods of a gang of this name have a place; "": they have none for certain."""
 
-WithNewNodes = Callable[[list[PodRecord]], Cluster | None]
-"""The cluster that an autoscaler could make for these pods; None: it cannot be told."""
+WithNewNodes = Callable[[list[PodRecord], bool], Cluster | None]
+"""The cluster that an autoscaler would make for these pods, which are all of them or not.
+
+None: it cannot be told."""
 
 
 def check_nobody_is_forgotten(
@@ -112,7 +114,9 @@ def check_nobody_is_forgotten(
         if why and is_unsure and key in api.succeeded_and_gone:
             why = waits_in_vain(api, key, members, taken, may_hold, counts_gone=False)
         require(not why, f"L1: gang {key} waits and fits: {why}")
-        if with_new_nodes is not None and (grown := with_new_nodes(members)) is not None:
+        is_whole = sum(map(is_live, members)) >= declared(api, key, members)
+        grown = None if with_new_nodes is None else with_new_nodes(members, is_whole)
+        if grown is not None:
             why = waits_in_vain(api, key, members, taken, may_hold, grown)
             require(not why, f"G3: gang {key} waits, and nodes that it fits on may be made: {why}")
         free = as_gated(members, also_later=_gives_back_later(corrals))

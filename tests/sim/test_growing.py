@@ -13,7 +13,7 @@ from tests.autoscaling.machines.actions import Action, DeleteNode, EvictPod, Mak
 from tests.autoscaling.machines.cloud import Cloud
 from tests.autoscaling.machines.groups import NodeGroup, node_body
 from tests.autoscaling.reading.seen import Seen
-from tests.records import GPU, group, node, pod
+from tests.records import GPU, RACK, group, node, pod
 from tests.sim.api import ApiServer
 from tests.sim.clock import Clock, History
 from tests.sim.faults import FLOOR, FLOOR_SEEDS, GROWN, GROWN_FLOOR, GROWN_SEEDS, Hits, least_hits
@@ -26,6 +26,7 @@ from tests.sim.liveness import check_nobody_is_forgotten
 from tests.sim.mode import GROWING, PREEMPTING, USUAL, Mode
 from tests.sim.violation import Violation
 from tests.sim.world import World
+from tests.workload_pods import stateful_pods, workload
 
 SEEDS = (1, 13, 14)
 SHORT = 14  # one whose history is short
@@ -252,6 +253,25 @@ def test_a_gang_may_wait_whose_group_has_all_its_machines() -> None:
         world.growing.nodes.autoscaler.cloud.order(largest, 0.0)
     waiting(world, names=largest.name)
     judge_who_waits(world)
+
+
+@pytest.mark.parametrize("taken", [7, 8])
+def test_a_gang_may_wait_whose_pods_that_exist_fit(taken: int) -> None:
+    """No autoscaler makes a node for a pod that fits, nor for one that does not exist."""
+    world = World(SHORT, mode=GROWING)
+    assert world.growing is not None
+    largest = world.growing.growth.largest
+    world.api.create("Node", node("b0/r0/n0", labels={GROUP: largest.name}))
+    world.api.create("Pod", pod("o", on="n0", phase="Running", gpus=taken))
+    world.api.create("StatefulSet", workload("StatefulSet", "db", {"": 2}, is_gradual=True))
+    shape = Shape(selector=((GROUP, largest.name),))
+    first, _ = stateful_pods("db", 2, RACK, gpus=1, shape=shape)
+    world.api.create("Pod", first)
+    if taken < 8:
+        judge_who_waits(world)
+        return
+    with pytest.raises(Violation, match="G3: gang"):
+        judge_who_waits(world)
 
 
 def test_of_a_gang_that_names_no_group_it_is_not_known_what_an_autoscaler_makes_for_it() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from topology.model.request import Constraint, Gang, Group, PodSet
@@ -10,6 +11,21 @@ from topology.model.request import Constraint, Gang, Group, PodSet
 def anywhere(gang: Gang) -> Gang:
     """The gang as pods that may each run on any node: no levels, no slices, no leaders."""
     return replace(gang, root=_group(gang.root))
+
+
+def part_anywhere(gang: Gang, pods: Mapping[str, int]) -> Gang:
+    """So many pods of each of these pod sets and leaders, and all needed. Raises: InvalidRequest.
+
+    `pods`: by name; of those that are not named there are none.
+    """
+    found = list[PodSet]()
+    for pod_set in gang.pod_sets():
+        for each in (pod_set, pod_set.leader):
+            if each is not None and (number := pods.get(each.name)):
+                found.append(
+                    PodSet(each.name, number, each.request, each.shape, lacking=each.lacking)
+                )
+    return replace(gang, root=Group(gang.root.name, tuple(found)))
 
 
 def _group(group: Group) -> Group:

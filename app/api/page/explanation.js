@@ -64,6 +64,7 @@ function needsNodes(needs, best) {
   const how = needs.ask === "request" ? `by ProvisioningRequest ${needs.request}` : "by marks on pods";
   found.push(`asked of node autoscalers for ${span(needs.since_seconds)}, ${how}`, needs.message);
   if (needs.reason === "fragmented") found.push("they will make none: the pods fit on free nodes, but not together");
+  if (needs.reason === "gradual") found.push("they will make none: the pods that exist fit on free nodes");
   return found;
 }
 

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 WAITS = ("gathering", "waiting", "repairing")
 NOT_FOUND = 404
 WIDTH = 12  # of the words in front
+NO_NODES = {  # why node autoscalers make none
+    "fragmented": "the pods fit on free nodes, but not together",
+    "gradual": "the pods that exist fit on free nodes",
+}
 NEVER = "Never"  # the kind of a relaxation that is none
 
 
@@ -152,8 +156,8 @@ def _needs_nodes(needs: dict[str, Any] | None, best: dict[str, Any] | None) -> I
             yield needs["message"]
         return
     yield f"asked of node autoscalers for {since}, by marks on pods"
-    if needs["reason"] == "fragmented":
-        yield "they will make none: the pods fit on free nodes, but not together"
+    if needs["reason"] in NO_NODES:
+        yield f"they will make none: {NO_NODES[needs['reason']]}"
 
 
 def _by_request(needs: dict[str, Any]) -> str:

@@ -50,7 +50,8 @@ AGAIN_SECONDS = 30.0  # between two looks at what would fit otherwise
 MOST_SEARCHES = 4  # in one tick
 MOST_MARKS = 256  # in one tick: 1.5 us each
 MOST_LOOKED_AT = 256  # gangs in one tick: 2 us each
-NEVER, BUSY, FRAGMENTED = "never", "busy", "fragmented"
+NEVER, BUSY, FRAGMENTED, GRADUAL = "never", "busy", "fragmented", "gradual"
+REASONS = (NEVER, BUSY, FRAGMENTED, GRADUAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,9 +278,17 @@ class Marks:
             self.open.pop(gang.key, None)
 
     def _look_into(self, gang: Gang, now: float) -> None:
-        """Find out why no node has come for long: its pods may fit, but not together."""
+        """Find out why no node has come for long: its pods may fit, but not together.
+
+        Or those of them fit that exist, and no others come before these run.
+        """
         need, patience = gang.need, self.settings.needs_nodes_stall_seconds
-        if need.why == FRAGMENTED or need.lack is None or not need.lack.level:
+        if need.why == FRAGMENTED or need.lack is None:
+            return
+        absent = sum(each.pod.uid not in gang.members for each in gang.unplanned())
+        if need.why == GRADUAL and not absent:
+            need.why, need.looked_at = BUSY, now  # they have come, and autoscalers see them
+        if need.why == GRADUAL or not (absent or need.lack.level):
             return
         if gang.ask.how == REQUEST:
             return  # it says more than that pods need nodes
@@ -292,7 +301,10 @@ class Marks:
             self.note(gang)
             return
         need.looked_at = now
-        if otherwise.fits_anywhere(self.planner, gang):
+        if absent and otherwise.existing_fit(self.planner, gang):
+            need.why = GRADUAL
+            self.reports.no_nodes_come(gang, messages.others_come_later(gang.key, absent))
+        elif need.lack.level and otherwise.fits_anywhere(self.planner, gang):
             need.why = FRAGMENTED
             self.reports.no_nodes_come(gang, messages.fragmented(gang.key, need.lack.level))
         else:
@@ -356,7 +368,7 @@ class Marks:
 
     def needs(self, now: float) -> Needs:
         """What all gangs that are marked ask for together."""
-        gangs, pods, resources = dict.fromkeys((NEVER, BUSY, FRAGMENTED), 0), 0, Counter[str]()
+        gangs, pods, resources = dict.fromkeys(REASONS, 0), 0, Counter[str]()
         oldest, counted = 0.0, self._counted
         self._counted = {}
         for gang in self.asking():

@@ -1,17 +1,19 @@
-"""Whether a gang that has no place would have one otherwise: three questions, a search each.
+"""Whether a gang that has no place would have one otherwise: four questions, a search each.
 
 What they cost is counted for the gang's namespace, as of every search.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 from app.state.gang.gang import Gang
 from app.state.plan.planner import Planner
 from app.state.plan.question.request import SearchRequest
 from topology.model.changed.capacity import emptied
-from topology.relax.anywhere import anywhere
+from topology.relax.anywhere import anywhere, part_anywhere
 
 
 def fits_unreserved(planner: Planner, gang: Gang) -> bool:
@@ -35,6 +37,24 @@ def fits_anywhere(planner: Planner, gang: Gang) -> bool:
     Autoscalers see no more than that: they make no node for it.
     """
     return any(planner.finds(gang, _anywhere))
+
+
+def existing_fit(planner: Planner, gang: Gang) -> bool:
+    """Whether those of its pods that exist would fit without the others, wherever they are.
+
+    Autoscalers see no pod that does not exist. Of a gang on several topologies: not looked into.
+    """
+    if planner.serving.is_in_parts(gang):
+        return False
+    pods = {
+        str(index): sum(each.pod.uid in gang.members for each in pod_set.unplanned)
+        for index, pod_set in enumerate(planner.serving.pod_sets(gang))
+    }
+    return any(planner.finds(gang, partial(_only, pods)))
+
+
+def _only(pods: Mapping[str, int], request: SearchRequest) -> SearchRequest:
+    return replace(request, gang=part_anywhere(request.gang, pods), roomy=None, kept={})
 
 
 def _anywhere(request: SearchRequest) -> SearchRequest:

@@ -177,7 +177,7 @@ class NodeNeed:
     since: float | None = None  # when a search first found that capacity alone is lacking
     is_open: bool = False  # its members are marked, or about to be
     opened_at: float = 0.0  # when that began
-    why: str = ""  # never, busy or fragmented
+    why: str = ""  # never, busy, fragmented or gradual
     looked_at: float = -math.inf  # when it was last looked into why no node comes
     lack: NoFit | None = None  # the last verdict, of a gang that lacks capacity
     is_unknown: bool = False  # it was looked at when there was no verdict on it as it is

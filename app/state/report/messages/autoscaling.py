@@ -25,6 +25,16 @@ def fragmented(key: GangKey, level: str) -> str:
     )
 
 
+def others_come_later(key: GangKey, absent: int) -> str:
+    """The gang asks for nodes, and none will come before there are more pods of it."""
+    pods, do, those = ("1 pod", "does", "it") if absent == 1 else (f"{absent} pods", "do", "them")
+    return (
+        f"gang {key} gets no new nodes: {pods} of it {do} not exist yet, the others fit on free"
+        f" nodes, and node autoscalers see no more than that; have its controller make {those} at"
+        " once, a StatefulSet by podManagementPolicy Parallel"
+    )
+
+
 def no_nodes_for_narrowed(key: GangKey) -> str:
     """The gang needs nodes, and none would be made for its pods, nor serve them."""
     return (

@@ -17,7 +17,7 @@ from app.state.plan.verdict import NoPlan
 from app.state.settings import EngineSettings
 from tests.app.state.autoscaling.marking import OURS, Marking, gated
 from tests.app.state.world import LISTED, four_racks, members
-from tests.records import BLOCK, RACK, job, job_pods, node, pod
+from tests.records import BLOCK, RACK, REQUIRED, UNCONSTRAINED, job, job_pods, node, pod
 from tests.workload_pods import stateful_pods, workload
 
 PATIENCE = 30.0
@@ -37,6 +37,11 @@ def full(racks=4, **more):
         for r in range(racks)
         for i in range(4)
     ]
+
+
+def figures(**more):
+    """How many gangs ask, by why."""
+    return {"never": 0, "busy": 0, "fragmented": 0, "gradual": 0, **more}
 
 
 def test_a_gang_that_never_fits_is_marked_at_once_each_pod_once():
@@ -330,11 +335,39 @@ def test_pods_that_fit_apart_are_told_once_that_no_node_will_come():
     world = Marking(four_racks(), [*taken, *gated("g", 4)])
     world.wait(200)
     assert not [each for each in world.told(EmitEvent) if each.reason == "NoNodesCome"]
-    assert world.engine.marks.needs(world.now).gangs == {"never": 0, "busy": 1, "fragmented": 0}
+    assert world.engine.marks.needs(world.now).gangs == figures(busy=1)
     world.wait(900)
     (told,) = [each for each in world.told(EmitEvent) if each.reason == "NoNodesCome"]
     assert f"in one {RACK}" in told.sentence
-    assert world.engine.marks.needs(world.now).gangs == {"never": 0, "busy": 0, "fragmented": 1}
+    assert world.engine.marks.needs(world.now).gangs == figures(fragmented=1)
+
+
+@pytest.mark.parametrize("said", [{REQUIRED: RACK}, {UNCONSTRAINED: "true"}])
+def test_pods_that_fit_without_those_to_come_are_told_once_that_no_node_will_come(said):
+    """A StatefulSet makes one pod, which fits; an autoscaler counts no pod that does not exist."""
+    ordered = workload("StatefulSet", "db", {"": 2}, is_gradual=True)
+    taken = [each for each in full() if each.node != "n00"]
+    first, second = (
+        msgspec.structs.replace(each, annotations=said)
+        for each in stateful_pods("db", 2, RACK, gates=OURS)
+    )
+    world = Marking(four_racks(), [*taken, first], jobs=[ordered])
+    world.wait(900)
+    (told,) = [each for each in world.told(EmitEvent) if each.reason == "NoNodesCome"]
+    assert "1 pod of it does not exist yet" in told.sentence
+    assert "podManagementPolicy" in told.sentence
+    assert world.engine.marks.needs(world.now).gangs["gradual"] == 1
+    world.put(second)
+    world.wait(900)
+    assert world.engine.marks.needs(world.now).gangs["gradual"] == 0, "both are counted now"
+
+
+def test_pods_that_do_not_fit_even_without_those_to_come_are_not_told_that():
+    ordered = workload("StatefulSet", "db", {"": 2}, is_gradual=True)
+    first, _ = stateful_pods("db", 2, RACK, gates=OURS)
+    world = Marking(four_racks(), [*full(), first], jobs=[ordered])
+    world.wait(900)
+    assert not [each for each in world.told(EmitEvent) if each.reason == "NoNodesCome"]
 
 
 def test_a_gang_whose_nodes_come_one_by_one_is_not_told_that_none_will():
@@ -350,7 +383,7 @@ def test_figures_are_of_the_pods_that_wait_for_nodes():
     world = Marking(four_racks(), gated("g", 5))
     world.wait(11)
     needs = world.engine.marks.needs(world.now)
-    assert needs.gangs == {"never": 1, "busy": 0, "fragmented": 0}
+    assert needs.gangs == figures(never=1)
     assert (needs.pods, needs.resources["nvidia.com/gpu"]) == (5, 40)
     assert 9 <= needs.oldest_seconds <= 12
     world.put(*[node(f"b9/r9/m{i}") for i in range(5)])
@@ -429,7 +462,7 @@ def test_a_gang_that_is_made_again_under_its_name_asks_anew():
         world.delete(each)
     again = [msgspec.structs.replace(each, uid=f"{each.uid}-2") for each in gated("g", 5)]
     world.put(*again[:4])
-    assert world.engine.marks.needs(world.now).gangs == {"never": 0, "busy": 0, "fragmented": 0}
+    assert world.engine.marks.needs(world.now).gangs == figures()
     world.wait(2)
     assert (world.marked, world.engine.marks.open) == ([], {})
     world.put(again[4])
