@@ -123,7 +123,8 @@ class PreemptionChecks:
         answers = self._answers.setdefault(pod.uid, [])
         own = [each for each in answers if each.life is life]
         if own and answers[-1] is own[-1]:
-            self._used_up(life, known, own[-1], told)
+            if not _end_already(life, own[-1], node, uids, told):
+                self._used_up(life, known, own[-1], told)
         elif not own:
             self._nobody_ends_for(life, known, told)
         recent = [each for each in own if each.at > self.clock.now - COUNTED_SECONDS]
@@ -205,6 +206,24 @@ def _was_lost(life: Life, pod: PodRecord, last: Answer, told: Mapping[str, PodRe
     ended = [uid for uid in last.victims if uid not in told or told[uid].is_terminating]
     ends = (life.ending.get(uid, last.at) for uid in ended)
     return not any(last.at <= at < last.at + UNHEARD_SECONDS for at in ends)
+
+
+def _end_already(
+    life: Life, last: Answer, node: str, uids: tuple[str, ...], told: Mapping[str, PodRecord]
+) -> bool:
+    """Whether the same node is answered, and only victims that began to end for others.
+
+    kube-scheduler may fail to delete the last victim of an answer, which is over some time later;
+    the pod that is left may then go for another reason. Nobody ends for this answer.
+    """
+    if node != last.node or not {*uids} <= {*last.victims}:
+        return False
+    return all(
+        uid in told
+        and told[uid].is_terminating
+        and life.ending.get(uid, last.at) >= last.at + UNHEARD_SECONDS
+        for uid in uids
+    )
 
 
 def _within_the_question(life: Life, asked: PreemptCall) -> None:

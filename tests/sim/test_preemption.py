@@ -58,11 +58,11 @@ class Judged:
         """Until so long after the first answer."""
         self.clock.run_until(ANSWERED + seconds)
 
-    def answer(self):
-        """Give it the node, with those of the victims that are there."""
+    def answer(self, node="n0"):
+        """Give it a node, with those of the victims that are there."""
         there = self.life.streams["Pod"].mirror
         uids = tuple(each.uid for each in self.victims if each.name in there)
-        victims = {"n0": Victims(uids, 0)}
+        victims = {node: Victims(uids, 0)}
         asked = PreemptCall(self.preemptor, victims, victims)
         self.checks.chose(SimpleNamespace(life=self.life), asked)
 
@@ -83,14 +83,23 @@ def test_a_second_answer_while_a_victim_of_the_first_ends_is_a_violation():
         judged.answer()
 
 
-def test_a_second_answer_while_the_last_victim_ends_late_is_a_violation():
+def test_another_node_while_the_last_victim_ends_late_is_a_violation():
     judged = Judged()
     judged.wait(SOON)
     judged.tell_gone(judged.victims[0])
     judged.wait(LATE)
     judged.tell(judged.victims[1], is_terminating=True)
     with pytest.raises(Violation, match=r"P2: .* while \['v1'\] end for it"):
-        judged.answer()
+        judged.answer("n1")
+
+
+def test_the_same_node_with_a_victim_that_ends_anyway_ends_nobody():
+    judged = Judged()
+    judged.wait(SOON)
+    judged.tell_gone(judged.victims[0])
+    judged.wait(LATE)
+    judged.tell(judged.victims[1], is_terminating=True)
+    judged.answer()
 
 
 def test_an_answer_was_heard_if_the_preemptor_is_nominated_for_its_node():
