@@ -10,7 +10,8 @@
     event of a pod, of a Job    no other gang gets a plan; one loses its own only to a binding, or
                                 to a pod of higher priority: with a nominated node, or one that
                                 /preempt was asked about before there was an event of it
-    tick                        what is held moves nowhere: a plan ends, and a later tick plans anew
+    tick                        what is held moves nowhere: a plan ends, a later tick plans anew;
+                                but spare places, which yield to members and are held elsewhere
 
 Deadlines, nodes and lists concern every gang. `make_fail` has the search for some gangs raise, as
 a bug of ours would.
@@ -32,6 +33,7 @@ from app.state.effects import Bind, Effect, RejectBind, Requeue, Ungate
 from app.state.engine import Engine
 from app.state.gang.gang import Gang
 from app.state.plan.planner import Planner
+from app.state.reserve import placeholders
 from tests.sim.dialects import DIALECTS
 from tests.sim.faults import Hits
 from tests.sim.life import Life
@@ -113,7 +115,7 @@ class Isolation:
         for uid, before in self._held.items():
             now = held.get(uid)
             require(
-                now is None or now.node == before.node,
+                now is None or now.node == before.node or _is_spare(life, uid),
                 f"I10: {uid} is held on {before.node}, and a tick later on {now and now.node}",
             )
 
@@ -237,6 +239,10 @@ class Isolation:
             before, after = self._plans.get(key, {}), now.get(key, {})
             if key not in own and before != after:
                 yield key, before, after
+
+
+def _is_spare(life: Life, uid: str) -> bool:
+    return any(placeholders.is_spare(gang, uid) for gang in life.engine.gangs.by_key.values())
 
 
 def _pod_of(life: Life, uid: str) -> PodRecord | None:
