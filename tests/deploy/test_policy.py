@@ -15,7 +15,7 @@ from tests.deploy.test_readme import README, table
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TEXT = (ROOT / "deploy" / "policy.yaml").read_text(encoding="utf-8")
-CHANGES, WRITES = "what-corral-changes.corral.dev", "what-only-corral-writes.corral.dev"
+WRITES = "what-corral-writes.corral.dev"
 SUSPENDS = "what-corral-suspends.corral.dev"
 
 
@@ -36,7 +36,8 @@ def variable(name: str) -> str:
 
 def test_the_annotations_that_are_guarded_are_those_that_corral_writes() -> None:
     (condition,) = policy(WRITES)["matchConditions"]
-    for words in (variable("ours"), condition["expression"].partition("]")[0]):
+    (named,) = re.findall(r"\[([^]]+)\]\.exists\(", condition["expression"])
+    for words in (variable("words"), named):
         assert sorted(re.findall(r"'([^']+)'", words)) == sorted(corral.WRITTEN)
 
 
@@ -56,7 +57,7 @@ def test_each_word_of_ours_is_guarded_or_one_that_users_write() -> None:
 
 
 def test_what_a_binding_may_bring_beside_words_of_ours_is_what_protects_a_pod() -> None:
-    (said,) = [each for each in policy(CHANGES)["variables"] if each["name"] == "protection"]
+    (said,) = [each for each in policy(WRITES)["variables"] if each["name"] == "protection"]
     pairs = re.findall(r"'([^']+)': '([^']+)'", str(said["expression"]))
     assert tuple(pairs) == autoscalers.PROTECTION
 
@@ -64,7 +65,7 @@ def test_what_a_binding_may_bring_beside_words_of_ours_is_what_protects_a_pod() 
 def test_what_may_come_with_the_gate_beside_words_of_ours_is_what_says_whose_nodes_a_pod_gets() -> (
     None
 ):
-    (said,) = [each for each in policy(CHANGES)["variables"] if each["name"] == "consumed"]
+    (said,) = [each for each in policy(WRITES)["variables"] if each["name"] == "consumed"]
     pairs = dict(re.findall(r"'([^']+)': '([^']*)'", str(said["expression"])))
     assert pairs == {keys.CONSUME: keys.NAME, keys.CONSUME_CLASS: ""}
     assert {*pairs} == {*keys.CONSUMED}
@@ -73,7 +74,7 @@ def test_what_may_come_with_the_gate_beside_words_of_ours_is_what_says_whose_nod
 def test_the_schedulers_whose_pods_are_nominated_are_those_that_corral_plans_for() -> None:
     (said,) = [
         str(each["expression"])
-        for each in policy(CHANGES)["validations"]
+        for each in policy(WRITES)["validations"]
         if "nominatedNodeName" in str(each["expression"])
     ]
     # The chart writes the names of its values in the place of these very words.
@@ -86,12 +87,15 @@ def test_the_gate_that_is_guarded_is_ours() -> None:
 
 
 def test_the_identity_that_is_restricted_is_the_one_that_is_shipped() -> None:
-    (condition,) = policy(CHANGES)["matchConditions"]
+    (condition,) = policy(WRITES)["matchConditions"]
+    suspending = policy(SUSPENDS)["matchConditions"][0]["expression"]
     deployment = (ROOT / "deploy" / "corral.yaml").read_text(encoding="utf-8")
     (shipped,) = [one for one in yaml.safe_load_all(deployment) if one["kind"] == "Deployment"]
     (keeper,) = shipped["spec"]["template"]["spec"]["initContainers"]
     user = f"system:serviceaccount:{keeper['command'][2].replace('/', ':')}"
-    assert re.findall(r"'([^']+)'", condition["expression"]) == [user]
+    for said in (condition["expression"], variable("byCorral"), suspending):
+        assert re.findall(r"username in \['([^']+)'\]", said) == [user]
+    assert TEXT.count("userInfo") == 3, "who runs Corral as another user finds it named there"
 
 
 def test_each_policy_is_bound_refuses_and_fails_closed() -> None:
@@ -100,7 +104,7 @@ def test_each_policy_is_bound_refuses_and_fails_closed() -> None:
         for one in yaml.safe_load_all(TEXT)
         if one["kind"] == "ValidatingAdmissionPolicyBinding"
     }
-    assert bindings == {CHANGES: ["Deny"], WRITES: ["Deny"], SUSPENDS: ["Deny"]}
+    assert bindings == {WRITES: ["Deny"], SUSPENDS: ["Deny"]}
     assert {policy(name)["failurePolicy"] for name in bindings} == {"Fail"}
 
 
