@@ -164,7 +164,8 @@ def packing_scores(
     used = used_by_domain(tree, capacity) if used is None else used
     weighted = np.zeros(len(tree.nodes), dtype=np.int64)
     for level, (shares, domain_of) in enumerate(zip(used, tree.domain_of, strict=True)):
-        weighted += (shares << level)[domain_of]
+        each = shares << level
+        weighted += each if each.size == weighted.size else each[domain_of]
     most = WHOLE * (2 ** len(tree.levels) - 1)
     scores: Counts = 2 + weighted * (SCORE_MAX - 2) // most
     around = max(0, tree.node_level - 1)

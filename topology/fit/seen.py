@@ -36,8 +36,7 @@ class Seen:
             return
         differs: Mask = np.zeros(self._changed_at.size, dtype=np.bool_)
         for was, each in zip(self._was, arrays, strict=True):
-            for row_was, row in zip(was, each, strict=True):
-                differs |= row_was != row
+            differs |= (was != each).any(axis=0)
         columns = differs.nonzero()[0]
         if columns.size:
             self.now += 1

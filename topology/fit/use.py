@@ -12,7 +12,7 @@ import numpy as np
 
 from topology.fit.seen import Seen
 from topology.model.capacity import Capacity
-from topology.model.resources import Counts, Mask
+from topology.model.resources import Counts
 from topology.model.tree import Tree
 
 WHOLE = 1000  # shares are in thousandths: finer than a score, and exact in integers
@@ -61,9 +61,8 @@ def _shares(offered: Counts, most: Sequence[int], free: Counts) -> Counts:
 class KnownUse:
     """`used_by_domain` of the same nodes again and again; keeps what it would find again."""
 
-    _tree: Tree | None = None
-    _allocatable: Counts = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
-    _is_open: Mask = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    _capacity: Capacity | None = None
+    _offers: int = 0  # of that capacity
     _offered: list[Counts] = field(default_factory=list)
     _most: list[list[int]] = field(default_factory=list)
     _seen: Seen = field(default_factory=Seen)
@@ -73,7 +72,8 @@ class KnownUse:
     def by_domain(self, tree: Tree, capacity: Capacity) -> list[Counts]:
         """The shares, of domains anew in which something has changed; only to be read."""
         self._seen.look([capacity.free_by_domain[tree.node_level]])
-        if not self._has_the_same(tree, capacity):
+        if capacity is not self._capacity or capacity.offers != self._offers:
+            self._capacity, self._offers = capacity, capacity.offers
             self._offered, self._most = _offered(tree, capacity)
             self._found = list(map(_shares, self._offered, self._most, capacity.free_by_domain))
         elif self._seen.now != self._at:
@@ -84,15 +84,3 @@ class KnownUse:
                 found[domains] = _shares(has[:, domains], self._most[level], free[:, domains])
         self._at = self._seen.now
         return self._found
-
-    def _has_the_same(self, tree: Tree, capacity: Capacity) -> bool:
-        """Whether nodes have what they had, and are open that were; noted for the next time."""
-        if (
-            tree is self._tree
-            and np.array_equal(capacity.allocatable, self._allocatable)
-            and np.array_equal(capacity.is_open, self._is_open)
-        ):
-            return True
-        self._tree = tree
-        self._allocatable, self._is_open = capacity.allocatable.copy(), capacity.is_open.copy()
-        return False

@@ -36,6 +36,7 @@ class Capacity:
         "generation",
         "held",
         "is_open",
+        "offers",
         "tree",
         "used",
     )
@@ -52,6 +53,8 @@ class Capacity:
     """(R, N) >= 0. Sum of the reservations that are not bound yet."""
     is_open: Mask
     """(N,) Ready and schedulable. A mask, so that cordoning never rebuilds the tree."""
+    offers: int
+    """How often what nodes have, or which of them are open, was written."""
     free_now: Counts
     """(R, N) What `free` is of all nodes, kept current: a search reads it and never writes it."""
     free_by_domain: list[Counts]
@@ -67,6 +70,7 @@ class Capacity:
         self.used = np.zeros(shape, dtype=np.int64)
         self.held = np.zeros(shape, dtype=np.int64)
         self.is_open = np.zeros(shape[1], dtype=np.bool_)
+        self.offers = 0
         self.free_now = np.zeros(shape, dtype=np.int64)
         self.free_by_domain = [
             np.zeros((shape[0], starts.size), dtype=np.int64) for starts in tree.starts
@@ -85,6 +89,7 @@ class Capacity:
         rows = self.allocatable.shape[0]
         self.allocatable[:, slot] = (*allocatable, *(0,) * (rows - len(allocatable)))
         self.is_open[slot] = is_open
+        self.offers += 1
         self._recount(slot, range(rows))
 
     def set_all(self, allocatable: Counts, is_open: Mask, used: Counts, held: Counts) -> None:
@@ -102,6 +107,7 @@ class Capacity:
         if (used > TAKEN_MAX - held).any():
             raise ValueError(f"some node has more than {TAKEN_MAX} of a resource taken")
         self.allocatable, self.is_open = allocatable, is_open
+        self.offers += 1
         self.used, self.held = used, held
         self.free_now = self.free()
         self.free_by_domain = self.counted_by_domain()

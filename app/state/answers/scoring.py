@@ -93,8 +93,12 @@ class Scoring:
         """The scores of nodes by their names; 0 for one that is not in the tree."""
         slot_of = topology.tree.slot_of
         slots = np.fromiter(map(slot_of.get, names, repeat(-1)), np.intp, len(names))
-        found, is_known = np.zeros(slots.size, dtype=np.int64), slots >= 0
-        found[is_known] = self._of(topology, tiers, request, slots[is_known])
+        is_known = slots >= 0
+        if is_known.all():
+            found = self._of(topology, tiers, request, slots)
+        else:
+            found = np.zeros(slots.size, dtype=np.int64)
+            found[is_known] = self._of(topology, tiers, request, slots[is_known])
         scores: list[int] = found.tolist()
         return scores
 
@@ -122,6 +126,8 @@ class Scoring:
         found = order.packing_scores(tree, capacity, request, used)[slots]
         if self.settings.fewest_fragments and slots.size:
             has_room = capacity.may_cover(tree.node_level, request)[slots]
+            if has_room.all():  # as a rule: kube-scheduler's own filters have left these
+                return self.room_for_usual.scores(capacity, request, slots, found)
             found[has_room] = self.room_for_usual.scores(
                 capacity, request, slots[has_room], found[has_room]
             )

@@ -46,6 +46,25 @@ def test_what_is_known_follows_every_change(batches):
         assert as_lists(known.by_domain(tree, capacity)) == as_lists(used_by_domain(tree, capacity))
 
 
+def test_books_that_are_replaced_as_a_whole_are_looked_at_anew():
+    tree, capacity = cluster(CLUSTER)
+    known = KnownUse()
+    known.by_domain(tree, capacity)
+    more = capacity.allocatable * 2
+    capacity.set_all(more, capacity.is_open.copy(), capacity.used.copy(), capacity.held.copy())
+    capacity.use(0, vector(capacity.axis, gpu=4))
+    assert as_lists(known.by_domain(tree, capacity)) == as_lists(used_by_domain(tree, capacity))
+
+
+def test_a_resource_that_is_new_is_looked_at():
+    tree, capacity = cluster(CLUSTER)
+    known = KnownUse()
+    known.by_domain(tree, capacity)
+    row = capacity.axis.row("example.com/nic")
+    capacity.hold(0, (*(0,) * row, 1))
+    assert as_lists(known.by_domain(tree, capacity)) == as_lists(used_by_domain(tree, capacity))
+
+
 def test_another_tree_is_looked_at_anew():
     known = KnownUse()
     for text in (CLUSTER, CLUSTER.replace("b0", "b1"), "b0/r0/n0 gpu=8"):
