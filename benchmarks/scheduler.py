@@ -33,6 +33,7 @@ import argparse
 import dataclasses
 import json
 import statistics
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -429,7 +430,7 @@ def body_of(thing: Object) -> bytes:
 
 
 def main() -> None:
-    """Measures every workload asked for and prints one table."""
+    """Measures every workload asked for and prints a table of each, or one list of all."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", action="store_true", help="print a JSON list")
     parser.add_argument("--workloads", default=",".join(WORKLOADS), help="names, with commas")
@@ -444,12 +445,15 @@ def main() -> None:
         parser.error(f"no workload {unknown[0]!r}; there are {', '.join(WORKLOADS)}")
     given = (setting.partition("=") for setting in arguments.set)
     settings = {setting: yaml.safe_load(value) for setting, _, value in given}
-    rows = [
-        row
-        for name in names
-        for row in measure(name, arguments.runs, settings, is_profiled=arguments.profile)
-    ]
-    show(rows, as_json=arguments.json)
+    rows = list[Row]()
+    for name in names:
+        found = list(measure(name, arguments.runs, settings, is_profiled=arguments.profile))
+        if not arguments.json:
+            show(found, as_json=False)
+            sys.stdout.flush()  # the next one takes minutes
+        rows += found
+    if arguments.json:
+        show(rows, as_json=True)
 
 
 if __name__ == "__main__":
