@@ -112,7 +112,9 @@ def membership_status(
     settled = minimum.by_leaf(spec, _settled(everyone, bound, spec, gone))
     has = settled + minimum.by_leaf(spec, (each.leaf for each in ready))
     may_be_apart = spec.is_elastic or (bool(bound) and spec.lifecycle.repairs_together)
-    apart = _apart(spec, ready, has, settled) if may_be_apart else ()
+    # Of a gang of which nothing runs, pods that have succeeded begin nothing: it starts anew.
+    begun = settled if bound else NONE_GONE
+    apart = _apart(spec, ready, has, begun) if may_be_apart else ()
     unbound = tuple(_without(ready, apart)) if apart else ready
     problem = why_invalid(live, spec, joining, runs=bool(bound))
     return MembershipStatus(
@@ -313,10 +315,10 @@ def _settled(
 
 
 def _apart(
-    spec: GangSpec, ready: Sequence[Member], there: minimum.Pods, settled: minimum.Pods
+    spec: GangSpec, ready: Sequence[Member], there: minimum.Pods, begun: minimum.Pods
 ) -> tuple[Member, ...]:
     """The members whose part of the gang is not needed, and not whole yet."""
-    left_out = minimum.left_out(spec, there, settled)
+    left_out = minimum.left_out(spec, there, begun)
     if not left_out:
         return ()
     names = minimum.names_of(spec)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import permutations
 
+import msgspec
 import pytest
 
 from app.kube.watch.events import Listed
@@ -109,6 +110,26 @@ def test_of_three_groups_two_are_enough_and_the_third_follows():
     assert len(gone(roomy)) == 4
     roomy.put(member("c-0", "c"))
     assert list(gone(roomy)) == ["c-0"]
+
+
+def test_of_a_group_that_runs_no_more_pods_wait_until_all_that_have_not_succeeded_are_there():
+    """Beside it is a group that would be enough, and has no room."""
+    world = world_of(composite("all", 1), inner("a", 3), inner("b", 1))
+    first = members(3, "a")
+    world.put(*first)
+    on = gone(world)
+    assert len(on) == 3
+    for each, phase in zip(first, ("Succeeded", "Running", "Running"), strict=True):
+        world.put(msgspec.structs.replace(each, node=on[each.name], phase=phase))
+    for each in first[1:]:
+        world.delete(world.pods[each.uid])
+    world.put(member("a-3", "a"), member("b-0", "b", gpus=9))
+    assert gone(world) == {}
+    assert world.held == {}
+    world.tick(60.0)
+    assert world.held == {}
+    world.put(member("a-4", "a"))
+    assert sorted(gone(world)) == ["a-3", "a-4"]
 
 
 def test_what_groups_do_not_need_takes_nothing_of_what_others_do():
