@@ -14,7 +14,7 @@ from coverage import CoverageData
 from tests.mutants.__main__ import show, trials
 from tests.mutants.covering import Covering
 from tests.mutants.syntax import mutants
-from tests.mutants.trial import Trial, is_simulated, runs_for, tried
+from tests.mutants.trial import EVERYTHING, QUICK, Trial, is_simulated, runs_for, tried
 
 QUEUE = "app/state/queue.py"
 LONGEST = "from app.state.queue import longest\n"
@@ -31,7 +31,8 @@ FILES = {
     "app/state/__init__.py": "",
     "tests/__init__.py": "",
     "tests/sim/__init__.py": "",
-    "pyproject.toml": "[tool.pytest.ini_options]\npythonpath = ['.']\nmarkers = ['e2e', 'slow']\n",
+    "pyproject.toml": "[tool.pytest.ini_options]\npythonpath = ['.']\n"
+    "markers = ['browser', 'e2e', 'slow', 'thorough']\n",
     "app/state/queue.py": """
 def first(waiting):
     return min(waiting)
@@ -223,9 +224,9 @@ def test_a_test_that_fails_without_a_mutant_is_no_kill(checkout):
 
 def test_the_runs_for_a_module_are_those_beside_it_then_those_above(checkout):
     (checkout / "tests/app/state/plan").mkdir()
-    quick = ["-m", "not e2e and not slow"]
+    quick = ["-m", QUICK]
     assert list(runs_for("app/state/plan/order.py", checkout)) == [
-        ["-m", "not e2e", "tests/app/state/plan"],
+        ["-m", EVERYTHING, "tests/app/state/plan"],
         [*quick, "--ignore=tests/app/state/plan", "tests/app/state"],
         [*quick, "--ignore=tests/app/state", "tests/app/test_drained.py"],
     ]

@@ -36,6 +36,8 @@ PEERS = "shared"  # beside the checkout: the recorded cases that tests/parity pl
 SEEDS = 60
 TESTS_SECONDS = 1800.0  # for the tests of one folder
 SEEDS_SECONDS = 900.0  # for all seeds
+EVERYTHING = "not e2e and not browser and not thorough"  # no browser in so little memory
+QUICK = f"{EVERYTHING} and not slow"
 FIRST_TESTS = 60  # of those that run the line; most mutants fail one of them
 FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
 SUCCEEDED = (0, 5)  # pytest's exit codes: all tests passed; no tests there
@@ -90,9 +92,9 @@ def runs_for(path: str, root: Path) -> Iterator[list[str]]:
     module = Path(path)
     folders = ["tests" / folder for folder in module.parents[:-1]]
     own, *above = [folder for folder in folders if (root / folder).is_dir()]
-    yield ["-m", "not e2e", *_tests_in(own, root, first=f"test_{module.name}")]
+    yield ["-m", EVERYTHING, *_tests_in(own, root, first=f"test_{module.name}")]
     for below, folder in pairwise([own, *above]):
-        yield ["-m", "not e2e and not slow", f"--ignore={below}", *_tests_in(folder, root)]
+        yield ["-m", QUICK, f"--ignore={below}", *_tests_in(folder, root)]
 
 
 def _runs_of(tests: Sequence[str], copy: Path) -> Iterator[list[str]]:
