@@ -35,7 +35,7 @@ ERROR = re.compile(r"^E +(.*)$", re.MULTILINE)
 
 
 def catch(planted: Planted, *, seeds: int = MOST_SEEDS, jobs: int = 2) -> tuple[int, str] | None:
-    """The first seed that finds the bug and what it says; None if none of them does."""
+    """A seed that finds the bug and what it says; None if none of so many does."""
     with tempfile.TemporaryDirectory(prefix="planted-") as directory:
         copy = Path(directory)
         for package in ("app", "topology", "tests"):
@@ -45,10 +45,10 @@ def catch(planted: Planted, *, seeds: int = MOST_SEEDS, jobs: int = 2) -> tuple[
         plant(planted, copy)
         if planted.test:
             return _found_by_test(planted.test, copy)
-        first = 1
-        while first <= seeds:
+        first, end = planted.first, planted.first + seeds
+        while first < end:
             mode = planted.mode
-            found = first_violation(copy, first, seeds - first + 1, jobs, mode=mode)
+            found = first_violation(copy, first, end - first, jobs, mode=mode)
             if found is None:
                 return None
             if first_violation(ROOT, found[0], 1, 1, mode=mode) is None:

@@ -163,6 +163,7 @@ PLANTED = (
         Change("statement", "self._expires_at[uid] = now + IN_FLIGHT_SECONDS", becomes="pass"),
         "the capacity reserved for an ordinary pod at /bind never expires",
         is_quick=True,
+        first=4,
     ),
     Planted(
         "app.state.pods.assumed_pods.AssumedPods.end",
@@ -212,6 +213,7 @@ PLANTED = (
         ),
         "ordinary pods are bound to nodes kept for a starving gang",
         is_quick=True,
+        first=4,
     ),
     Planted(
         "app.state.fairness.starvation.Starvation.review",
@@ -233,6 +235,7 @@ PLANTED = (
         Change("condition", "membership.to_come", becomes="False"),
         "a driver starts without placeholders for its workers",
         is_quick=True,
+        first=14,
     ),
     Planted(
         "app.state.reserve.placeholders._expect_spares",
@@ -241,6 +244,7 @@ PLANTED = (
         ),
         "a gang gets more spares each time its members are counted",
         is_quick=True,
+        first=7,
     ),
     Planted(
         "app.dialects.workloads.stateful_set.spec_of",
@@ -313,6 +317,7 @@ PLANTED = (
         ),
         "an ordinary pod takes what is held for members of its own priority",
         is_quick=True,
+        first=4,
     ),
     Planted(
         "app.state.cache.room._yields",
@@ -477,6 +482,7 @@ PLANTED = (
         Change("expression", "self.group.least - sum(self._needed.values())", becomes="0"),
         "a PodGroup starts with fewer pods than its minMember",
         is_quick=True,
+        first=7,
     ),
     Planted(
         "app.dialects.volcano.gangs._Parts._policy_group",
@@ -536,6 +542,7 @@ PLANTED = (
         ),
         "the pods of a PodGang are in several domains of the level that it requires",
         is_quick=True,
+        first=7,
     ),
     Planted(
         "app.dialects.grove.gangs._members",
@@ -1031,6 +1038,7 @@ PLANTED = (
         Change("expression", "self.builder.tree(*part).is_needed", becomes="False"),
         "a gang is planned with those of its parts alone that find a place",
         is_quick=True,
+        first=6,
     ),
     Planted(
         "topology.nested.walk.Walk.run",

@@ -43,6 +43,7 @@ class Planted:
     change: Change
     breaks: str
     is_quick: bool = False  # found within a few seeds: the tests plant it too
+    first: int = 1  # a seed that is known to find it: those from there on are played
     mode: Mode = USUAL  # of the histories that find it
     test: str = ""  # that finds it where no random world has what it is about: its pytest id
 
