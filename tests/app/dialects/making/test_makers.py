@@ -13,6 +13,7 @@ import pytest
 from app.dialects import workloads
 from app.dialects.making import MAKERS, Misfit
 from app.dialects.registry import DIALECTS
+from app.dialects.workloads.leader_worker_set import EXCLUSIVE
 from app.simulate.body import objects_in
 from app.simulate.copying import Copy
 from app.simulate.given import all_given
@@ -186,6 +187,29 @@ def test_pods_of_a_scaling_group_are_labelled_with_it_and_with_the_replica() -> 
         "x-0-g-1-w-0": ["x-0-g", "1"],
         "x-0-router-0": [None, None],
     }
+
+
+@pytest.mark.parametrize(
+    ("spec", "annotations", "made"),
+    [
+        pytest.param({}, {}, ["x-0", "x-0-1", "x-0-2", "x-1", "x-1-1", "x-1-2"], id="at_once"),
+        pytest.param({"startupPolicy": "LeaderReady"}, {}, ["x-0", "x-1"], id="leader_ready"),
+        pytest.param({}, {EXCLUSIVE: "rack"}, ["x-0", "x-1"], id="exclusive_placement"),
+    ],
+)
+def test_workers_are_made_with_their_leader_or_once_it_is_ready(
+    spec: dict[str, Any], annotations: dict[str, str], made: list[str]
+) -> None:
+    template = {"spec": {"containers": [{"name": "m"}]}}
+    inside = {"size": 3, "workerTemplate": template}
+    of = {
+        "apiVersion": LEADER_WORKER_SET[0],
+        "kind": LEADER_WORKER_SET[1],
+        "metadata": {"name": "x", "annotations": annotations},
+        "spec": {"replicas": 2, "leaderWorkerTemplate": inside, **spec},
+    }
+    parts = (each.content for each in MAKERS["leaderworkerset.x-k8s.io", "LeaderWorkerSet"](of))
+    assert [each["metadata"]["name"] for each in parts if each["kind"] == "Pod"] == made
 
 
 @pytest.mark.parametrize(
