@@ -6,6 +6,8 @@ import pytest
 from msgspec import structs
 
 from app.dialects.corral import (
+    BORN,
+    GATE,
     MOST_LISTED,
     MOST_POD_SETS_TEXT,
     MOST_ROOM_TEXT,
@@ -13,6 +15,7 @@ from app.dialects.corral import (
     MOST_SUCCEEDED_TEXT,
     NARROWED,
     NODES,
+    is_narrowed,
     own_shape,
     pod_sets_from_text,
     pod_sets_text,
@@ -62,6 +65,21 @@ def test_a_narrowed_pod_is_read_back_with_the_shape_its_owner_gave_it(own, more,
     annotations = {} if how is None else {NARROWED: how}
     narrowed = pod("p", shape=structs.replace(own, **more), annotations=annotations)
     assert own_shape(narrowed) == (own, nodes)
+
+
+@pytest.mark.parametrize(
+    ("annotations", "gates", "is_ours"),
+    [
+        pytest.param({}, (), False, id="by_no_one"),
+        pytest.param({NARROWED: NODES}, (), True, id="as_its_gate_was_taken_off"),
+        pytest.param({NARROWED: RACK}, (), True, id="to_a_domain"),
+        pytest.param({NARROWED: NODES}, (GATE,), False, id="not_behind_its_gate"),
+        pytest.param({BORN: NODES}, (), True, id="at_its_creation"),
+        pytest.param({BORN: "other"}, (), False, id="not_by_a_word_that_is_none"),
+    ],
+)
+def test_a_pod_is_narrowed_by_us_where_our_words_say_so(annotations, gates, is_ours):
+    assert is_narrowed(pod("p", annotations=annotations, gates=gates)) is is_ours
 
 
 def test_the_pods_of_each_pod_set_are_read_back_as_they_were_written():
