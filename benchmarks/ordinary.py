@@ -29,8 +29,9 @@ import yaml
 
 from benchmarks.costs import PROCESSES, Costs
 from benchmarks.load import NODES, PODS, Binds, create
-from benchmarks.scheduler import CLIENT, Mode, Workload, body_of, corral, nodes, settle
+from benchmarks.scheduler import CLIENT, Mode, corral, settle
 from benchmarks.table import Row, show
+from benchmarks.workloads import Workload, body_of, nodes
 from tests.cluster import pod
 from tests.controlplane.plane import SCHEDULER_CONFIG, ControlPlane
 

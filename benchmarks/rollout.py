@@ -21,8 +21,8 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.load import NODES, PODS, Binds, create
-from benchmarks.scheduler import WORKLOADS, body_of, nodes
 from benchmarks.table import Row, show
+from benchmarks.workloads import WORKLOADS, body_of, nodes
 from tests.cluster import Objects
 from tests.controlplane.chronicle import Chronicle
 from tests.controlplane.plane import ControlPlane

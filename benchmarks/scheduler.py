@@ -18,7 +18,8 @@ same cores. Members are pods of a Kueue pod group.
     policies    no webhook: the policies of deploy/policies.yaml, in kube-apiserver, gate and check
     gated       no webhook: the pods come with our gate
     gateless    no webhook: a pod that comes before its gang is complete is rejected once and woken
-    stock       the stock scheduler with its default sampling, same pods without gates: the baseline
+    stock       the stock scheduler with its default sampling in a cluster without anything of
+                Corral's, same pods without gates: the baseline
 
 W5 to W7 are one gang that takes longer to pass kube-scheduler than a /bind is held. What Corral's
 work for one of its pods costs is set beside as many pods in gangs of 64. J2 is W2 as users have it:
@@ -31,7 +32,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import statistics
 import sys
 import tempfile
@@ -45,21 +45,25 @@ from typing import Literal
 
 import yaml
 
-from app.dialects.kueue.pod_groups import FAST
 from benchmarks.costs import CORRAL, PROCESSES, Costs, corral_counts
 from benchmarks.load import NODES, PODS, Binds, create
 from benchmarks.sampled import PARTS, sampled
 from benchmarks.table import Row, show
+from benchmarks.workloads import WORKLOADS, Workload, body_of, nodes
 from tests.certificates import pair
-from tests.cluster import BLOCK, GPU, RACK, Object, job, node, pod
+from tests.cluster import BLOCK, RACK, pod
 from tests.controlplane.admission import wait_effective
-from tests.controlplane.plane import SCHEDULER_CONFIG, ControlPlane, free_ports, wait_ready
+from tests.controlplane.plane import (
+    SCHEDULER_CONFIG,
+    ControlPlane,
+    free_ports,
+    shipped_rights,
+    wait_ready,
+)
 from tests.controlplane.policies import applied
 from tests.controlplane.process import Process
 from tests.controlplane.webhook import configurations, path_of
-from tests.workloads import GATE, GROUP, REQUIRED, TOTAL
 
-NODES_PER_RACK, RACKS_PER_BLOCK = 16, 16
 CLIENT = {"qps": 2000, "burst": 4000}  # of kube-scheduler: far above what it reaches here
 SETTLE_SECONDS = 30.0  # for the first, ordinary pod to be bound
 
@@ -87,62 +91,6 @@ OF_GANGS = (FILTERED, CORRAL_CPU)  # which the stock scheduler has no figures of
 SMALL = 64  # pods of a gang that is no large one
 
 
-@dataclass(frozen=True, slots=True)
-class Workload:
-    """Equal gangs, created gang by gang. Units: `seconds` bounds the wait for all binds."""
-
-    nodes: int
-    gangs: int
-    pods_per_gang: int
-    gpus_per_pod: int
-    in_one_rack: bool
-    seconds: float
-    as_jobs: bool = False
-    """The Job controller makes the pods."""
-
-    @property
-    def pods(self) -> int:
-        return self.gangs * self.pods_per_gang
-
-    def pod_bodies(self, *, is_gated: bool, is_fast: bool = False) -> Iterator[bytes]:
-        """The members as JSON, named gang-member."""
-        requests: dict[str, str | int] = {"cpu": "1", "memory": "4Gi", GPU: self.gpus_per_pod}
-        topology = {REQUIRED: RACK} if self.in_one_rack else {}
-        topology |= {FAST: "true"} if is_fast else {}
-        gates = (GATE,) if is_gated else ()
-        for gang in range(self.gangs):
-            group = {GROUP: f"gang{gang}", TOTAL: str(self.pods_per_gang)}
-            for member in range(self.pods_per_gang):
-                name = f"gang{gang}-{member}"
-                yield body_of(
-                    pod(name, requests=requests, annotations=group | topology, gates=gates)
-                )
-
-    def job_bodies(self) -> Iterator[bytes]:
-        """A Job for each gang, as JSON; its pods are named gang-index-…"""
-        requests: dict[str, str | int] = {"cpu": "1", "memory": "4Gi", GPU: self.gpus_per_pod}
-        topology = {REQUIRED: RACK} if self.in_one_rack else {}
-        size = self.pods_per_gang
-        for gang in range(self.gangs):
-            made = job(f"gang{gang}", pods=size, requests=requests, annotations=topology)
-            # With fewer, giving pods back that were born in place might end the Job.
-            made["spec"]["backoffLimit"] = size
-            yield body_of(made)
-
-
-WORKLOADS = {
-    "W1": Workload(512, 1, 512, 8, in_one_rack=False, seconds=60),
-    # Two GPUs each: the gangs take half of all GPUs, eight of them fill a rack, as four do in W4
-    # at half the cluster. With eight GPUs each only 125 such gangs would fit.
-    "W2": Workload(1000, 250, 8, 2, in_one_rack=True, seconds=90),
-    "W3": Workload(5000, 250, 8, 2, in_one_rack=True, seconds=120),
-    # 64 pods with 2 GPUs are the 128 GPUs of one rack.
-    "W4": Workload(1000, 31, 64, 2, in_one_rack=True, seconds=90),
-    "W5": Workload(1000, 1, 4000, 2, in_one_rack=False, seconds=180),
-    "W6": Workload(1250, 1, 10_000, 1, in_one_rack=False, seconds=300),
-    "W7": Workload(5000, 1, 1000, 2, in_one_rack=False, seconds=180),
-    "J2": Workload(1000, 250, 8, 2, in_one_rack=True, seconds=120, as_jobs=True),
-}
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 JOB_CONTROLLER = ("--kube-api-qps=2000", "--kube-api-burst=4000", "--concurrent-job-syncs=16")
 USUAL: tuple[Mode, ...] = ("stock", "webhook", "born", "policies", "gated")
@@ -185,9 +133,10 @@ def run(
     if mode == "in gangs of 64":
         workload = dataclasses.replace(workload, gangs=workload.pods // SMALL, pods_per_gang=SMALL)
     with tempfile.TemporaryDirectory(prefix="corral-bench-") as folder, ExitStack() as stack:
-        plane = stack.enter_context(ControlPlane(Path(folder)))
-        create(plane, NODES, (body_of(one) for one in nodes(workload.nodes)))
         has_corral = not mode.startswith("stock")
+        manifests = None if has_corral else WITHOUT_CORRAL
+        plane = stack.enter_context(ControlPlane(Path(folder), manifests=manifests))
+        create(plane, NODES, (body_of(one) for one in nodes(workload.nodes)))
         served = corral(plane, stack, mode, settings or {}) if has_corral else NOT_SERVED
         extender = served.url
         client = {"kubeconfig": str(plane.kubeconfig("corral-scheduler")), **CLIENT}
@@ -227,19 +176,10 @@ def creation_limit(workload: Workload) -> Figures:
     """How fast the load generator creates the same pods while no scheduler runs."""
     with (
         tempfile.TemporaryDirectory(prefix="corral-bench-") as folder,
-        ControlPlane(Path(folder)) as plane,
+        ControlPlane(Path(folder), manifests=WITHOUT_CORRAL) as plane,
     ):
         began, created = create(plane, PODS, workload.pod_bodies(is_gated=False))
         return {("created per second, no scheduler", "pods/s"): workload.pods / (created - began)}
-
-
-def nodes(wanted: int) -> Iterator[Object]:
-    """That many equal nodes, rack by rack; the last rack may be a part of one."""
-    for number in range(wanted):
-        rack = number // NODES_PER_RACK
-        block = rack // RACKS_PER_BLOCK
-        labels = {BLOCK: f"b{block}", RACK: f"b{block}-r{rack}"}
-        yield node(f"b{block}-r{rack}-n{number}", labels=labels, gpus=8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +191,10 @@ class Served:
 
 
 NOT_SERVED = Served("", 0)
+WITHOUT_CORRAL = tuple(
+    each for each in shipped_rights() if not each["kind"].startswith("ValidatingAdmissionPolicy")
+)
+"""What a cluster has whose API server asks no policy about its pods."""
 
 
 def corral(plane: ControlPlane, stack: ExitStack, mode: Mode, settings: Settings) -> Served:
@@ -423,10 +367,6 @@ def measure(
         )
         beside = (f"{RATE[0]}, beside stock at 100 %", RATE[1])
         yield _row(f"{name} gateless", beside, value, baseline, GATELESS_TARGET)
-
-
-def body_of(thing: Object) -> bytes:
-    return json.dumps(thing, separators=(",", ":")).encode()
 
 
 def main() -> None:

@@ -30,8 +30,9 @@ from benchmarks.costs import corral_counts
 from benchmarks.load import PODS, Binds, create
 from benchmarks.ordinary import CASES as CASES_OF_ORDINARY
 from benchmarks.ordinary import Case, started
-from benchmarks.scheduler import Mode, Workload, body_of
+from benchmarks.scheduler import Mode
 from benchmarks.table import Row, show
+from benchmarks.workloads import Workload, body_of
 from tests.cluster import GPU, pod
 
 GANGS = Workload(512, 50, 8, 2, in_one_rack=True, seconds=240)
