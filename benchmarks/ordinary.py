@@ -5,7 +5,7 @@
 2,000 pods that are in no gang, created as in benchmarks.scheduler: a fresh control plane for each
 case, pods/s from the first POST to the last of them that is bound.
 
-    stock          no Corral; kube-scheduler samples nodes as it likes (the baseline)
+    stock          nothing of Corral's; kube-scheduler samples nodes as it likes (the baseline)
     all nodes      every pod is asked about, percentageOfNodesToScore 100
     asked          every pod is asked about, and kube-scheduler samples as it likes
     marker         scheduler-config/1.36-marker.yaml: Corral is asked about members alone
@@ -29,7 +29,7 @@ import yaml
 
 from benchmarks.costs import PROCESSES, Costs
 from benchmarks.load import NODES, PODS, Binds, create
-from benchmarks.scheduler import CLIENT, Mode, corral, settle
+from benchmarks.scheduler import CLIENT, WITHOUT_CORRAL, Mode, corral, settle
 from benchmarks.table import Row, show
 from benchmarks.workloads import Workload, body_of, nodes
 from tests.cluster import pod
@@ -85,7 +85,8 @@ def run(case: Case, wanted: int, gangs: int) -> Figures:
 def started(case: Case, wanted: int, mode: Mode) -> Iterator[tuple[ControlPlane, Binds, str]]:
     """A fresh control plane of so many nodes with kube-scheduler, and where Corral is, or ""."""
     with tempfile.TemporaryDirectory(prefix="corral-bench-") as folder, ExitStack() as stack:
-        plane = stack.enter_context(ControlPlane(Path(folder)))
+        manifests = None if case.has_corral else WITHOUT_CORRAL
+        plane = stack.enter_context(ControlPlane(Path(folder), manifests=manifests))
         create(plane, NODES, (body_of(one) for one in nodes(wanted)))
         extender = corral(plane, stack, mode, case.settings).url if case.has_corral else ""
         _start_scheduler(plane, case, extender)
