@@ -108,5 +108,16 @@ def test_each_policy_is_bound_refuses_and_fails_closed() -> None:
     assert {policy(name)["failurePolicy"] for name in bindings} == {"Fail"}
 
 
+def test_one_policy_alone_is_about_pods() -> None:
+    """Each costs every write of a pod, in the whole cluster, two maps of the pod."""
+    about_pods = [
+        name
+        for name in (WRITES, SUSPENDS)
+        for rule in policy(name)["matchConstraints"]["resourceRules"]
+        if any(resource.startswith("pods") for resource in rule["resources"])
+    ]
+    assert about_pods == [WRITES]
+
+
 def test_readme_says_to_apply_it() -> None:
     assert "(deploy/policy.yaml)" in README
