@@ -6,9 +6,10 @@
 An arrival is remembered for as long as the member's reservation stands. A large gang may take
 longer to pass kube-scheduler than that waits for an answer: then its members are never all at /bind
 at one moment. So a request whose time is up is refused alone, and the plan stays. Once every
-member has arrived the gang starts: those that are held are bound at once, each of the others when
-it comes again. A pod refused at /bind waits in kube-scheduler's back-off for errors, which no
-update of the pod cuts short, so it is not requeued: it comes back by itself after 10 s at most.
+member has arrived, or is needed no more, the gang starts: those that are held are bound at once,
+each of the others when it comes again. A pod refused at /bind waits in kube-scheduler's back-off
+for errors, which no update of the pod cuts short, so it is not requeued: it comes back by itself
+after 10 s at most.
 
 A plan is given up when it makes no progress: for `hold_seconds` no member came to /filter or /bind
 for the first time. It takes less time where refused members came to /bind again while a member
@@ -128,13 +129,22 @@ class Permit:
             gang = self.gangs.by_key[key]
             if not (gang.plan.nodes or gang.binding.at_bind):
                 continue  # it runs, and none of its pods that wait has a place
-            if gang.has_started and gang.binding.at_bind:
-                self._commit(gang, now)  # another leader's Corral has started it
+            if gang.binding.at_bind and self._has_opened(gang, now):
+                self._commit(gang, now)
             self._end_holds(gang, now)
             if not gang.has_started and self._is_stuck(gang, now):
                 self._lose_stuck(gang, now)
             else:
                 self._push(gang, now)
+
+    def _has_opened(self, gang: Gang, now: float) -> bool:
+        """Whether members may be bound though no other has arrived since they did.
+
+        Another leader's Corral has started the gang, or no other is needed any more.
+        """
+        if not gang.has_started and gang.has_arrived:
+            self.roll_calls.review_now(gang, now)
+        return gang.has_started or gang.has_arrived
 
     def _end_holds(self, gang: Gang, now: float) -> None:
         """Refuse the requests held for long enough; reservations, plan and arrivals stay."""

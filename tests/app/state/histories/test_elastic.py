@@ -129,6 +129,16 @@ def test_a_member_that_is_not_needed_and_goes_does_not_cost_the_plan():
     assert world.held == before
 
 
+def test_members_at_bind_start_once_the_one_that_they_wait_for_is_gone_and_not_needed():
+    world = CrewWorld({"c": crew(3, 2)}, rack(0, 3), hands("c", "w", 3))
+    nodes = dict(world.held)
+    for uid in ("uid-c-w-0", "uid-c-w-1"):
+        world.bind(world.pods[uid], nodes[uid])
+    world.delete(world.pods["uid-c-w-2"])
+    world.confirm(world.tick())
+    assert placed(world) == {f"c-w-{at}": nodes[f"uid-c-w-{at}"] for at in range(2)}
+
+
 def test_a_gated_gang_has_only_those_ungated_that_have_a_place():
     world = CrewWorld({"c": crew(5, 2)}, rack(0, 3), hands("c", "w", 5, gates=GATED))
     finish(world)

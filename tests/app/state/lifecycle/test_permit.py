@@ -307,6 +307,16 @@ def test_a_member_deleted_while_others_are_held_refuses_them_and_holds_nothing()
     assert len(world.schedule(*world.pods.values())) == 3
 
 
+def test_members_at_bind_start_once_their_job_is_made_smaller_and_no_other_is_needed():
+    jobs, pods = [job("g", 3)], job_pods("g", 3, **{REQUIRED: RACK})
+    world = World(four_racks(), pods, jobs)
+    nodes = dict(world.held)
+    for each in pods[:2]:
+        assert bound_by(arrive(world, each.uid, nodes)) == {}
+    world.put(job("g", 2))
+    assert bound_by(world.tick()) == without(nodes, pods[2].uid)
+
+
 def test_a_held_member_that_is_deleted_itself_is_answered_too():
     world, nodes = at_bind()
     arrive(world, "uid-g0", nodes)
