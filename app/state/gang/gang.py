@@ -280,18 +280,20 @@ class Gang:
         return not minimum.has_enough(spec, self.settled_by_leaf())
 
     def planned_in_part(self) -> list[str]:
-        """The planned members, by uid, that a gang which runs may not start without more of them.
+        """The planned members, by uid, that the gang may not start without more of them.
 
         Their part of it has not begun, and fewer of it have a node than it needs.
         """
         spec = self.elastic_spec
         planned = [each for each in self.membership.unbound if each.pod.uid in self.plan.nodes]
-        if spec is None or not self.has_started or not planned:
+        if spec is None or not planned:
             return []
         posted = (each.leaf for each in planned if each.pod.uid in self.binding.posted)
-        begun = minimum.by_leaf(spec, posted) + Counter(self.membership.settled)
+        settled = minimum.by_leaf(spec, posted) + Counter(self.membership.settled)
         waiting = [each for each in planned if each.pod.uid not in self.binding.posted]
-        has = begun + minimum.by_leaf(spec, (each.leaf for each in waiting))
+        has = settled + minimum.by_leaf(spec, (each.leaf for each in waiting))
+        # Of a gang of which nothing runs, pods that have succeeded begin nothing.
+        begun: minimum.Pods = settled if self.has_started else {}
         left_out, names = minimum.left_out(spec, has, begun), minimum.names_of(spec)
         return [each.pod.uid for each in waiting if minimum.leaf_of(names, each.leaf) in left_out]
 

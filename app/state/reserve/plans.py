@@ -265,6 +265,8 @@ class Plans:
             self.reservations.give_back(gang, uid, messages.planned_elsewhere(gang.key))
         if not self.make(gang, now, offer) and (gang.has_started or gang.is_short):
             self.lose(gang, "kube-scheduler does not offer the planned nodes", now, on="")
+        elif self._end_parts(gang):
+            self.move(gang, now)
 
     def wait_for(self, gang: Gang, uids: set[str], now: float) -> None:
         """Plan the gang again only when all these members have come to /filter, or after a time.
@@ -357,7 +359,7 @@ class Plans:
         self.move(gang, now)
 
     def _end_parts(self, gang: Gang) -> bool:
-        """Give up places of members whose part of a gang that runs cannot start as a whole.
+        """Give up places of members whose part of the gang cannot start as a whole.
 
         True if there were any.
         """

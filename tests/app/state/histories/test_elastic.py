@@ -284,6 +284,41 @@ def test_a_group_that_is_not_needed_waits_until_it_is_whole():
     assert len(placed(world, "t1")) == 2
 
 
+def two_teams():
+    """Of two teams of two pods each one is enough; a third pod of the first fits nowhere."""
+    root = GroupSpec(
+        "c",
+        (GroupSpec("t0", (LeafSpec("t0", 3, needed=2),)), GroupSpec("t1", (LeafSpec("t1", 2),))),
+        needed=1,
+    )
+    giant = hands("c", "t0", 1, first=2, gpus=99)
+    return CrewWorld({"c": root}, rack(0, 4), [*hands("c", "t0", 2), *giant, *hands("c", "t1", 2)])
+
+
+def test_a_group_that_lost_a_pod_before_the_start_is_left_out_though_more_pods_of_it_are_there():
+    world = two_teams()
+    assert len(world.held) == 4
+    world.delete(world.pods["uid-c-t0-0"])
+    assert world.held.keys() == {"uid-c-t1-0", "uid-c-t1-1"}
+    finish(world)
+    assert placed(world).keys() == {"c-t1-0", "c-t1-1"}
+    world.delete(world.pods["uid-c-t0-2"])
+    world.put(*hands("c", "t0", 1, first=3))
+    finish(world)
+    assert placed(world, "t0").keys() == {"c-t0-1", "c-t0-3"}
+
+
+def test_a_group_of_which_a_pod_is_offered_no_place_is_left_out_and_another_one_starts():
+    root = GroupSpec("c", tuple(GroupSpec(name, (LeafSpec(name, 2),)) for name in ("t0", "t1")))
+    large = node("b0/r1/n10", gpus=16)
+    pods = [*hands("c", "t0", 1), *hands("c", "t0", 1, first=1, gpus=16), *hands("c", "t1", 2)]
+    world = CrewWorld({"c": replace(root, needed=1)}, [*rack(0, 3), large], pods)
+    assert world.held["uid-c-t0-1"] == "n10"
+    assert isinstance(world.filter(world.pods["uid-c-t0-0"]), Pinned)
+    assert isinstance(refused(world, "uid-c-t0-1"), Rejected)
+    assert world.held.keys() == {"uid-c-t1-0", "uid-c-t1-1"}
+
+
 def test_a_group_that_has_not_started_starts_whole_or_not_at_all_beside_those_that_run():
     pods = [each for at in range(2) for each in hands("c", f"t{at}", 2)]
     stranger = pod("s", on="n10")
