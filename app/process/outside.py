@@ -6,6 +6,7 @@ import asyncio
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
+from app.errors import SettingsError
 from app.kube.client.transport import Transport
 from app.metrics import Metrics
 from app.process.records.journal_file import JournalFile
@@ -63,7 +64,12 @@ async def _connected(settings: Settings, closing: AsyncExitStack) -> Transport:
     """A way to the API server. Nothing is sent yet: the watches find out whether it answers."""
     connections = settings.bind_concurrency + settings.ungate_concurrency + OTHER_CONNECTIONS
     if settings.kubeconfig is None:
-        transport = await Transport.in_cluster(settings.service_account, connections=connections)
+        try:
+            transport = await Transport.in_cluster(
+                settings.service_account, connections=connections
+            )
+        except SettingsError as error:
+            raise SettingsError(f"{error}; --kubeconfig names a cluster") from error
     else:
         transport = await Transport.from_kubeconfig(settings.kubeconfig, connections=connections)
     closing.push_async_callback(transport.close)

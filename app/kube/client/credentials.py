@@ -10,11 +10,14 @@ Not read: HTTPS_PROXY and ~/.netrc. A proxy is named by `proxy-url` in the kubec
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
+import yaml
 from kubernetes_asyncio.client import Configuration
 from kubernetes_asyncio.config import load_incluster_config, load_kube_config
 
@@ -22,6 +25,7 @@ from app.errors import SettingsError
 
 RENEW_SECONDS = 60.0  # client-go re-reads token files as often; mounted tokens live an hour
 LOAD_SECONDS = 30.0  # an exec plugin may talk to a cloud, but not for ever
+IN_A_POD = "KUBERNETES_SERVICE_HOST"  # kubelet sets it in every pod
 
 _Load = Callable[[], Awaitable[None]]
 
@@ -52,16 +56,17 @@ class Credentials:
     ) -> Credentials:
         """Read a context of a kubeconfig, None: its current one; run its exec plugin if it has one.
 
+        `path`: one file, or several as KUBECONFIG has them.
         Raises: SettingsError naming the file.
         """
         configuration = Configuration()
         try:
-            _require_file(path)
+            files = _files_of(str(path))
             async with asyncio.timeout(LOAD_SECONDS):
                 # Never written back: the file may be a read-only mount shared with others.
                 loader = await load_kube_config(
-                    str(path),
-                    context=context,
+                    os.pathsep.join(files),
+                    context=context or _current_context(files),
                     client_configuration=configuration,
                     persist_config=False,
                 )
@@ -99,7 +104,9 @@ class Credentials:
             load()
             return cls(configuration, renew, clock)
         except Exception as error:
-            raise SettingsError(f"service account of this pod: {error}") from error
+            outside = f"{IN_A_POD} is not set, as it is in every pod"
+            why = outside if IN_A_POD not in os.environ else str(error).rstrip(".")
+            raise SettingsError(f"service account of this pod: {why}") from error
 
     @property
     def authority(self) -> str:
@@ -151,9 +158,31 @@ def _load_certificate(context: ssl.SSLContext, configuration: Configuration) -> 
         context.load_cert_chain(configuration.cert_file, configuration.key_file)
 
 
-def _require_file(path: str | Path) -> None:
-    if not Path(path).is_file():
-        raise FileNotFoundError("no such file")
+def _files_of(path: str) -> list[str]:
+    """The files that a path or a list of paths names; of a list those that exist, as kubectl does.
+
+    Raises: FileNotFoundError if there is none; ValueError for one that is no kubeconfig.
+    """
+    named = [each for each in path.split(os.pathsep) if each]
+    files = [each for each in named if Path(each).expanduser().is_file()]
+    if not files:
+        are_folders = any(Path(each).expanduser().exists() for each in named)
+        raise FileNotFoundError("not a file" if are_folders else "no such file")
+    for each in files:
+        if not isinstance(_content(each), dict):
+            which = f"{each}: " if len(named) > 1 else ""
+            raise ValueError(f"{which}it has no clusters, contexts and users")
+    return files
+
+
+def _current_context(files: list[str]) -> str | None:
+    """That of the first file which names one, as in kubectl; its loader takes the last one's."""
+    found = (_content(each).get("current-context") for each in files)
+    return next((each for each in found if each), None)
+
+
+def _content(file: str) -> Any:
+    return yaml.safe_load(Path(file).expanduser().read_bytes())
 
 
 def _certificate_version(configuration: Configuration) -> tuple[str, int] | None:

@@ -229,6 +229,49 @@ async def test_a_kubeconfig_that_says_nothing_is_a_settings_error(tmp_path, text
         await Credentials.from_kubeconfig(path)
 
 
+@pytest.mark.parametrize("text", ["", "- a", "word"])
+async def test_a_file_that_is_no_kubeconfig_is_told_in_words_about_it(tmp_path, text):
+    path = tmp_path / "kubeconfig"
+    path.write_text(text)
+    with pytest.raises(SettingsError) as told:
+        await Credentials.from_kubeconfig(path)
+    assert str(told.value) == f"kubeconfig {path}: it has no clusters, contexts and users"
+
+
+async def test_a_folder_is_not_called_absent(tmp_path):
+    with pytest.raises(SettingsError, match="not a file"):
+        await Credentials.from_kubeconfig(tmp_path)
+
+
+def other_kubeconfig(folder, context: str, server: str) -> str:
+    """One whose context, cluster and user have another name."""
+    path = folder / context
+    config = {
+        "current-context": context,
+        "contexts": [{"name": context, "context": {"cluster": context, "user": context}}],
+        "clusters": [{"name": context, "cluster": {"server": server}}],
+        "users": [{"name": context, "user": {}}],
+    }
+    path.write_text(yaml.safe_dump(config))
+    return str(path)
+
+
+async def test_of_several_files_the_first_current_context_counts_as_for_kubectl(tmp_path):
+    first = kubeconfig(tmp_path, {})
+    second = other_kubeconfig(tmp_path, "other", "http://127.0.0.1:2")
+    path = os.pathsep.join([str(tmp_path / "absent"), first, second])
+    assert (await Credentials.from_kubeconfig(path)).url == "http://127.0.0.1:1"
+    assert (await Credentials.from_kubeconfig(path, context="other")).url == "http://127.0.0.1:2"
+    turned = os.pathsep.join([second, first])
+    assert (await Credentials.from_kubeconfig(turned)).url == "http://127.0.0.1:2"
+
+
+async def test_several_files_of_which_none_is_there_are_a_settings_error(tmp_path):
+    path = os.pathsep.join([str(tmp_path / "a"), str(tmp_path / "b")])
+    with pytest.raises(SettingsError, match="no such file"):
+        await Credentials.from_kubeconfig(path)
+
+
 async def test_a_missing_kubeconfig_is_a_settings_error(tmp_path):
     with pytest.raises(SettingsError, match="no such file"):
         await Credentials.from_kubeconfig(tmp_path / "absent")
@@ -252,5 +295,5 @@ async def test_a_pod_uses_its_service_account_and_follows_its_rotation(tmp_path,
 
 def test_outside_a_pod_there_is_no_service_account(monkeypatch):
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    with pytest.raises(SettingsError, match="service account"):
+    with pytest.raises(SettingsError, match=r"service account.*KUBERNETES_SERVICE_HOST is not set"):
         Credentials.in_cluster("/absent")
