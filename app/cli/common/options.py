@@ -71,6 +71,12 @@ def write(answer: Any, output: Output) -> None:
         typer.echo(json.dumps(answer, indent=2))
 
 
+def is_flag(given: typer.Context, parameter: str) -> bool:
+    """Whether a flag of the command line gave this parameter, and not the environment."""
+    source = given.get_parameter_source(parameter)
+    return source is not None and source.name == "COMMANDLINE"
+
+
 def usage(problem: str) -> typer.Exit:
     """Say what is wrong with the options, and the end of the command for it."""
     note(problem)

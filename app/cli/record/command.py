@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import IO, TYPE_CHECKING
 
+import typer
+
 from app.cli.common import options
 from app.cli.record import options as its
 
@@ -17,6 +19,7 @@ FILE = "cluster-snapshot.json.gz"
 
 
 def record(
+    given: typer.Context,
     file: its.Output = FILE,
     kubeconfig: options.Kubeconfig = None,
     context: options.Context = None,
@@ -57,7 +60,9 @@ def record(
             recording, journal = _from_cluster(kubeconfig, context), None
             names = names_in(recording) if anonymise else None
         else:
-            asked = Asked(server or "", context or "", kubeconfig or "")
+            # $KUBECONFIG is kubectl's to read; a token of it is for no address of --server.
+            is_flag = options.is_flag(given, "kubeconfig")
+            asked = Asked(server or "", context or "", (is_flag and kubeconfig) or "")
             recording, journal, names = _from_corral(asked, dump)
         recording.select(keys)
         renamed = names.renamed() if anonymise and names else None

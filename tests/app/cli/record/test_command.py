@@ -136,6 +136,21 @@ def test_where_nothing_answers_it_is_one_sentence_and_nothing_is_written(tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_kubeconfig_of_the_environment_does_not_keep_server_from_being_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
+    with serving(busy_world().engine, None) as url:
+        ran = run("-o", tmp_path / "out.json", "--server", url)
+    assert ran.exit_code == 0, ran.output
+
+
+def test_but_one_that_a_flag_names_does(tmp_path: Path) -> None:
+    ran = run("--server", "http://127.0.0.1:1", "--kubeconfig", tmp_path / "kubeconfig")
+    assert ran.exit_code == 2
+    assert "needs --server https://" in ran.stderr
+
+
 # -- from a running Corral -------------------------------------------------------------------------
 
 
