@@ -8,18 +8,31 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from app.cli import audit, demo, doctor, sandbox, serve, token, topology, version
+from app.cli.common.options import read_to_the_end
 from app.cli.gangs import explaining, listing
 from app.cli.record import command as record
 from app.cli.replay import command as replay
 from app.cli.simulate import command as simulate
 
+
+class _Commands(TyperGroup):
+    """All commands end alike where their output is not read to its end, as by `| head`."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that the words name."""
+        with read_to_the_end():
+            return super().invoke(ctx)
+
+
 main = typer.Typer(
     name="corral",
+    cls=_Commands,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

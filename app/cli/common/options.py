@@ -96,6 +96,16 @@ def said_of(error: OSError) -> str:
 
 
 @contextmanager
+def read_to_the_end() -> Iterator[None]:
+    """End the command without a word where its output is not: `| head` has what it wants."""
+    try:
+        yield
+    except BrokenPipeError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(NOT_READ) from error
+
+
+@contextmanager
 def failures(failed: int = FAILED) -> Iterator[None]:
     """End the command with one sentence for what goes wrong while something is read.
 
@@ -105,9 +115,8 @@ def failures(failed: int = FAILED) -> Iterator[None]:
 
     try:
         yield
-    except BrokenPipeError as error:  # `| head` has what it wants
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(NOT_READ) from error
+    except BrokenPipeError:
+        raise  # for `read_to_the_end`
     except OSError as error:
         raise usage(said_of(error)) from error
     except SettingsError as error:

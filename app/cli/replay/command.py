@@ -65,6 +65,8 @@ def replay(
             is_good = not found.broken
         else:
             is_good = comparing.compare(file)
+    except BrokenPipeError:
+        raise  # what is written is not read to its end, which ends every command alike
     except OSError as error:
         raise usage(said_of(error)) from error
     except DecodeError as error:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import os
 import re
 import shlex
 import subprocess
@@ -17,6 +19,9 @@ import typer
 from typer.testing import CliRunner
 
 from app.cli import main
+from app.cli.common.options import NOT_READ
+from tests.app.state.recorded import with_a_gang_that_runs
+from tests.cluster import node
 
 ROOT = Path(__file__).parents[3]
 SHELL = '#!/bin/sh\nexec {python} -c \'import sys; sys.argv[0] = "{name}"; {does}\' "$@"\n'
@@ -174,3 +179,34 @@ def test_shells_get_a_completion_that_asks_corral(shell, monkeypatch):
     ran = CliRunner().invoke(main, [], prog_name="corral")
     assert ran.exit_code == 0
     assert f"_CORRAL_COMPLETE=complete_{shell}" in ran.stdout
+
+
+NODES = "--levels=example.com/rack --nodes={nodes}"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "version --client",
+        "doctor --write-config 1.36",
+        "doctor --no-cluster --settings {settings}",
+        f"topology show {NODES}",
+        f"topology generate hypernodes {NODES}",
+        "replay --check {journal}",
+        "replay {journal}",
+    ],
+)
+def test_output_that_is_not_read_to_its_end_is_no_error_of_any_command(tmp_path, words):
+    (tmp_path / "nodes").write_text(json.dumps(node("a", labels={"example.com/rack": "r"})))
+    (tmp_path / "settings").write_text("")
+    with (tmp_path / "journal").open("wb") as file:
+        with_a_gang_that_runs(file.write)
+    files = {each: tmp_path / each for each in ("nodes", "settings", "journal")}
+    closed, output = os.pipe()
+    os.close(closed)
+    ran = subprocess.run(
+        [sys.executable, "-m", "app", *words.format(**files).split()],
+        cwd=ROOT, stdout=output, stderr=subprocess.PIPE, timeout=30, check=False,
+    )  # fmt: skip
+    os.close(output)
+    assert (ran.returncode, ran.stderr) == (NOT_READ, b"")

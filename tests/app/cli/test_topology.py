@@ -15,6 +15,7 @@ import yaml
 from typer.testing import CliRunner
 
 from app.cli import main
+from app.cli.common.options import NOT_READ
 from app.cli.topology import reading
 from app.errors import DecodeError
 from app.sandbox import Sandbox
@@ -426,7 +427,7 @@ def test_a_reader_that_goes_away_makes_no_traceback(nodes):
         assert running.stderr is not None
         running.stdout.close()
         assert running.stderr.read() == b""
-        assert running.wait() == 1
+        assert running.wait() == NOT_READ
 
 
 @pytest.mark.slow
