@@ -64,7 +64,9 @@ def replay(
             checking.show(found, output)
             is_good = not found.broken
         else:
-            is_good = comparing.compare(file)
+            compared = comparing.compared(file)
+            comparing.show(compared, output)
+            is_good = not compared.differences
     except BrokenPipeError:
         raise  # what is written is not read to its end, which ends every command alike
     except OSError as error:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import typer
 
 from app.cli.common.columns import on_one_line
+from app.cli.common.options import Output, write
 from app.cli.replay.reading import journal_of
 from app.state.journal.replay import replay
 
@@ -15,37 +17,69 @@ MOST_DIFFERENCES = 20  # one leads to others: after the first few they say nothi
 MOST_NOTES = 20  # of what could not be compared
 
 
-def compare(path: Path) -> bool:
-    """Play a journal and say what differs. Raises: OSError, DecodeError."""
-    lines, found, notes = 0, 0, 0
-    answers = 0
+@dataclass(slots=True)
+class Compared:
+    """What a replay came to. Written by `compared` alone."""
+
+    lines: int = 0
+    answers: int = 0
+    differences: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    """What could not be compared; the first of these, and `more_notes` others."""
+    more_notes: int = 0
+
+    @property
+    def may_differ_more(self) -> bool:
+        """The rest was not played: enough differs."""
+        return len(self.differences) == MOST_DIFFERENCES
+
+
+def compared(path: Path) -> Compared:
+    """Play a journal, and note what differs. Raises: OSError, DecodeError."""
+    found = Compared()
 
     def note(sentence: str) -> None:
-        nonlocal notes
-        notes += 1
-        if notes <= MOST_NOTES:
-            typer.echo(on_one_line(sentence))
+        if len(found.notes) < MOST_NOTES:
+            found.notes.append(sentence)
+        else:
+            found.more_notes += 1
 
     with journal_of(path) as file:
 
         def counted() -> Iterator[bytes]:
-            nonlocal lines, answers
             for line in file:
-                lines += 1
-                answers += line.startswith(b'{"line":"out"')
+                found.lines += 1
+                found.answers += line.startswith(b'{"line":"out"')
                 yield line
 
         for difference in replay(counted(), note=note):
-            typer.echo(on_one_line(f"differs: {difference}"))
-            found += 1
-            if found == MOST_DIFFERENCES:
-                typer.echo("… and perhaps more")
+            found.differences.append(str(difference))
+            if found.may_differ_more:
                 break
-    if notes > MOST_NOTES:
-        typer.echo(f"… and {notes - MOST_NOTES} more that could not be compared")
-    if not found:
+    return found
+
+
+def show(found: Compared, output: Output) -> None:
+    """Write it down; with -o name a line for each difference."""
+    if output in (Output.JSON, Output.YAML):
+        write(asdict(found), output)
+        return
+    if output is Output.NAME:
+        for each in found.differences:
+            typer.echo(on_one_line(each))
+        return
+    for each in found.notes:
+        typer.echo(on_one_line(each))
+    for each in found.differences:
+        typer.echo(on_one_line(f"differs: {each}"))
+    if found.may_differ_more:
+        typer.echo("… and perhaps more")
+    if found.more_notes:
+        typer.echo(f"… and {found.more_notes} more that could not be compared")
+    if not found.differences:
         nothing = (
-            "" if answers else ", none of them with an answer to compare: corral record adds them"
+            ""
+            if found.answers
+            else ", none of them with an answer to compare: corral record adds them"
         )
-        typer.echo(f"equal: {lines} lines{nothing}")
-    return not found
+        typer.echo(f"equal: {found.lines} lines{nothing}")

@@ -54,6 +54,21 @@ def test_an_answer_that_is_another_is_shown_with_its_line(journal):
     assert "equal" not in ran.output
 
 
+def test_programs_get_what_was_compared_and_what_differs(journal):
+    lines = journal.read_bytes().splitlines(keepends=True)
+    found = json.loads(run(journal, "-o", "json").stdout)
+    assert (found["lines"], found["differences"]) == (len(lines), [])
+    assert found["answers"] > 0
+    at = next(i for i, line in enumerate(lines) if b'"call":"filter"' in line)
+    lines[at + 1] = json.dumps({**json.loads(lines[at + 1]), "digest": "0" * 16}).encode() + b"\n"
+    journal.write_bytes(b"".join(lines))
+    ran = run(journal, "-o", "json")
+    assert ran.exit_code == 1
+    (difference,) = json.loads(ran.stdout)["differences"]
+    assert difference.startswith(f"line {at + 1}, filter at ")
+    assert run(journal, "-o", "name").stdout.splitlines() == [difference]
+
+
 @pytest.mark.parametrize(("most", "shown", "is_cut"), [(1, 1, True), (2, 2, True), (99, 3, False)])
 def test_no_more_differences_are_shown_than_say_something_new(
     journal, monkeypatch, most, shown, is_cut
