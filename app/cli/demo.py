@@ -69,15 +69,17 @@ def demo(
               2: the snapshot cannot be used
     """
     from app.cli.common.logs import log_to_stderr
+    from app.cli.common.options import said_of, usage
     from app.cli.common.until_signal import run_until_signal
     from app.sandbox.cluster.snapshot import InvalidSnapshot
 
     log_to_stderr("warning")
     try:
         run_until_signal(_show(once=once, recorded=snapshot, load=load, seed=seed))
-    except (InvalidSnapshot, OSError) as error:
-        typer.echo(f"corral: --snapshot: {error}", err=True)
-        raise typer.Exit(2) from error
+    except InvalidSnapshot as error:
+        raise usage(f"--snapshot: {error}") from error
+    except OSError as error:
+        raise usage(f"--snapshot: {said_of(error)}") from error
 
 
 async def _show(*, once: bool, recorded: Path | None, load: float, seed: int) -> None:
@@ -183,14 +185,14 @@ async def _stage(
 def _load(sandbox: Sandbox, recorded: Path | None, load: float, seed: int) -> str:
     """Fill the sandbox; a sentence about what was loaded."""
     from app.sandbox import ClusterPlan, LoadOptions, synthetic_snapshot
-    from app.sandbox.cluster.snapshot import read
+    from app.sandbox.cluster.snapshot import read_cluster
 
     if recorded is None:
         plan = ClusterPlan(nodes=SYNTHETIC_NODES, load=load, seed=seed)
         loaded = sandbox.load(synthetic_snapshot(plan))
         name = "a synthetic cluster"
     else:
-        snapshot = read(recorded)
+        snapshot = read_cluster(recorded)
         options = LoadOptions(overlay=with_levels(snapshot), load=load)
         loaded = sandbox.load(snapshot, options)
         name = str(snapshot.get("name", recorded.name))

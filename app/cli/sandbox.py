@@ -46,7 +46,7 @@ def sandbox(
     Exit code 0: a signal ended it
               2: wrong options, or a file that cannot be used
     """
-    from app.cli.common.options import USAGE_ERROR
+    from app.cli.common.options import said_of, usage
     from app.cli.common.until_signal import run_until_signal
     from app.sandbox.cluster.run import InvalidOptions, RunOptions, run
     from app.sandbox.cluster.snapshot import InvalidSnapshot
@@ -65,6 +65,7 @@ def sandbox(
     )
     try:
         run_until_signal(run(options, say=typer.echo))
-    except (InvalidOptions, InvalidSnapshot, InvalidConfig, OSError) as error:
-        typer.echo(f"corral: {error}", err=True)
-        raise typer.Exit(USAGE_ERROR) from error
+    except (InvalidOptions, InvalidSnapshot, InvalidConfig) as error:
+        raise usage(str(error)) from error
+    except OSError as error:
+        raise usage(said_of(error)) from error

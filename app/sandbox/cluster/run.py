@@ -83,6 +83,8 @@ def _scheduler_config(options: RunOptions) -> SchedulerConfig:
     profiles: dict[str, int | None] = dict.fromkeys(_PROFILES, 100)
     if not options.extender:
         return SchedulerConfig(profiles=profiles)
+    if not options.extender.startswith(("http://", "https://")):
+        raise InvalidOptions(f"--extender {options.extender}: no http:// or https:// address")
     asked = ExtenderConfig(
         url=options.extender,
         filter_verb="filter",
@@ -99,7 +101,7 @@ def _cluster(options: RunOptions) -> Object | None:
     if options.snapshot is not None and options.nodes:
         raise InvalidOptions("--snapshot and --nodes both name a cluster")
     if options.snapshot is not None:
-        return snapshots.read(options.snapshot)
+        return snapshots.read_cluster(options.snapshot)
     if options.overlay:
         raise InvalidOptions("--overlay needs --snapshot")
     if not options.nodes:

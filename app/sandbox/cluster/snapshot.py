@@ -8,6 +8,7 @@ record may hold what today's API would refuse.
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,15 +61,48 @@ class Loaded:
 
 
 def read(path: Path) -> Object:
-    """A snapshot or overlay file, gzipped or not. Raises: InvalidSnapshot, OSError."""
+    """The object in a JSON file, gzipped or not. Raises: InvalidSnapshot, OSError."""
     raw = path.read_bytes()
-    if raw[:2] == b"\x1f\x8b":
-        raw = gzip.decompress(raw)
     try:
+        if raw[:2] == b"\x1f\x8b":
+            raw = gzip.decompress(raw)
         content: Object = orjson.loads(raw)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise InvalidSnapshot(f"{path}: gzip: {error}") from error
     except orjson.JSONDecodeError as error:
         raise InvalidSnapshot(f"{path}: not JSON: {error}") from error
+    if not isinstance(content, dict):
+        raise InvalidSnapshot(f"{path}: not a JSON object")
     return content
+
+
+def read_cluster(path: Path) -> Object:
+    """A recorded cluster. Raises: InvalidSnapshot naming the file and the field; OSError."""
+    content = read(path)
+    try:
+        _check(content)
+    except InvalidSnapshot as error:
+        raise InvalidSnapshot(f"{path}: {error}") from error
+    return content
+
+
+def _check(content: Object) -> None:
+    """Nodes and pods are objects with names; what is in them is theirs. Raises: InvalidSnapshot."""
+    _check_schema(content)
+    for field, listed in (("nodes", content.get("nodes")), ("pods", content.get("pods", []))):
+        if not isinstance(listed, list):
+            raise InvalidSnapshot(f"{field}: not a list")
+        for at, body in enumerate(listed):
+            metadata = body.get("metadata") if isinstance(body, dict) else None
+            if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
+                raise InvalidSnapshot(f"{field}[{at}]: metadata.name: not a text")
+            if field == "pods" and not isinstance(body.get("spec"), dict):
+                raise InvalidSnapshot(f"pods[{at}]: spec: not an object")
+
+
+def _check_schema(content: Object) -> None:
+    if content.get("schema") != SCHEMA:
+        raise InvalidSnapshot(f"schema {content.get('schema')!r} is not {SCHEMA!r}")
 
 
 def overlay_named(overlays: Object, name: str) -> Mapping[str, Sequence[str]]:
@@ -83,8 +117,7 @@ def overlay_named(overlays: Object, name: str) -> Mapping[str, Sequence[str]]:
 
 def load(registry: Registry, snapshot: Object, options: LoadOptions) -> Loaded:
     """Store the snapshot's nodes and pods. Raises: InvalidSnapshot."""
-    if snapshot.get("schema") != SCHEMA:
-        raise InvalidSnapshot(f"schema {snapshot.get('schema')!r} is not {SCHEMA!r}")
+    _check_schema(snapshot)
     for body in snapshot["nodes"]:
         registry.adopt(NODE, _node(body, options))
     pods = [_pod(body) for body in snapshot.get("pods", [])]

@@ -93,7 +93,8 @@ def test_a_ctrl_c_that_is_not_for_it_leaves_it_running(tmp_path: Path) -> None:
     [
         pytest.param(["--overlay", "x"], "--overlay needs --snapshot", id="overlay_alone"),
         pytest.param(["--api-listen", "0.0.0.0:1"], "127.0.0.1:PORT only", id="not_loopback"),
-        pytest.param(["--snapshot", "/nowhere"], "/nowhere", id="no_such_file"),
+        pytest.param(["--snapshot", "/nowhere"], "/nowhere: No such file", id="no_such_file"),
+        pytest.param(["--extender", "x:8888"], "--extender x:8888: no http", id="no_address"),
     ],
 )
 def test_options_that_contradict_each_other_are_named(flags, said):

@@ -21,7 +21,7 @@ from app.cli.replay.loading.figures import Figures
 from app.cli.replay.loading.processes import running
 from app.cli.replay.loading.work import Mix, Work, with_overlay, work_of
 from app.cli.replay.reading import lines_of
-from app.errors import DecodeError
+from app.errors import DecodeError, SettingsError
 from app.sandbox.cluster.snapshot import (
     BLOCK,
     RACK,
@@ -29,6 +29,7 @@ from app.sandbox.cluster.snapshot import (
     InvalidSnapshot,
     overlay_named,
     read,
+    read_cluster,
 )
 from app.state.journal.mirror import mirror
 
@@ -71,7 +72,7 @@ def run(asked: Asked, output: Output) -> bool:
 
 
 def load(asked: Asked, say: Callable[[str], None]) -> Figures:
-    """Run it. Raises: DecodeError, NotStarted, NoAnswer; OSError for the file."""
+    """Run it. Raises: SettingsError, NotStarted, NoAnswer; OSError for the file."""
     try:
         snapshot = _snapshot(asked.file)
         if asked.overlay:
@@ -79,8 +80,10 @@ def load(asked: Asked, say: Callable[[str], None]) -> Figures:
         levels = levels_in(snapshot)
         mix = Mix(asked.gangs, asked.gang_size, levels[-1] if levels else "")
         work = work_of(snapshot, mix, int(asked.rate * asked.seconds))
-    except (InvalidSnapshot, KeyError, TypeError, AttributeError) as wrong:
-        raise DecodeError(f"no cluster-snapshot/v1: {wrong!r}") from wrong
+    except (InvalidSnapshot, DecodeError) as wrong:
+        raise SettingsError(f"no cluster-snapshot/v1, and no journal: {wrong}") from wrong
+    except (KeyError, TypeError, AttributeError) as wrong:  # in a pod or a node of it
+        raise SettingsError(f"no cluster-snapshot/v1: {asked.file}: {wrong!r}") from wrong
     pace = Pace(asked.rate, asked.in_flight, binds=asked.binds)
     if asked.server:
         pods = work.snapshot["pods"]
@@ -108,7 +111,7 @@ def _snapshot(file: Path) -> dict[str, Any]:
     with lines_of(file) as lines:
         is_journal = next(lines, b"").startswith(b'{"journal":')
     if not is_journal:
-        return read(file)
+        return read_cluster(file)
     with lines_of(file) as lines:
         known = mirror(lines)
     pods = [each for each in known.pods.values() if not each.is_finished]

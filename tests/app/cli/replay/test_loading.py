@@ -373,12 +373,14 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def test_what_is_no_snapshot_is_one_sentence(tmp_path: Path) -> None:
+@pytest.mark.parametrize("content", ["{}", "word", '{"journal":99}'])
+def test_what_is_no_snapshot_is_one_sentence(tmp_path: Path, content: str) -> None:
     path = tmp_path / "file.json"
-    path.write_text("{}")
+    path.write_text(content)
     ran = run(path, "--load", 1)
-    assert ran.exit_code == 1
+    assert ran.exit_code == 2
     assert "no cluster-snapshot/v1" in ran.stderr
+    assert "Invalid" not in ran.stderr
     assert len(ran.stderr.strip().splitlines()) == 1
 
 

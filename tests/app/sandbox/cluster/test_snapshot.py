@@ -120,3 +120,30 @@ async def test_the_recorded_cluster_fills_to_the_load_without_overcommitting(
     assert loaded.nodes == 1523
     assert all(gpus[name] <= room[name] for name in gpus)
     assert sum(gpus.values()) / sum(room.values()) == pytest.approx(0.7, abs=0.01)
+
+
+NAMED = {"metadata": {"name": "a"}}
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        pytest.param(b"\x1f\x8b\x08", "gzip: ", id="torn"),
+        pytest.param(gzip.compress(b"{}")[:-8] + bytes(8), "gzip: ", id="spoilt"),
+        pytest.param(b"[1]", "not a JSON object", id="list"),
+        pytest.param(b"{}", "schema None is not", id="another_file"),
+        pytest.param({}, "nodes: not a list", id="no_nodes"),
+        pytest.param({"nodes": 5}, "nodes: not a list", id="nodes"),
+        pytest.param({"nodes": [NAMED, {}]}, "nodes[1]: metadata.name: not a text", id="node"),
+        pytest.param({"nodes": [], "pods": None}, "pods: not a list", id="pods"),
+        pytest.param({"nodes": [], "pods": [NAMED]}, "pods[0]: spec: not an object", id="pod"),
+    ],
+)
+def test_a_file_that_is_no_recorded_cluster_is_named_with_the_field(tmp_path, content, said):
+    path = tmp_path / "x.json"
+    if isinstance(content, dict):
+        content = orjson.dumps({"schema": "cluster-snapshot/v1", **content})
+    path.write_bytes(content)
+    with pytest.raises(InvalidSnapshot) as told:
+        snapshots.read_cluster(path)
+    assert str(told.value).startswith(f"{path}: {said}")
