@@ -83,19 +83,28 @@ def level_keys(names: tuple[str, ...]) -> tuple[str, ...]:
     return names
 
 
-def label_levels(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The levels above the node level that these names mean, each the key of a label.
+def valid_keys(names: tuple[str, ...]) -> tuple[str, ...]:
+    """What `level_keys` says, of which each is the key of a label and none stands twice.
 
     Raises: ValueError.
     """
     keys = level_keys(names)
     try:
-        levels = levels_of(keys)[:-1]
+        levels_of(keys)
     except InvalidTopology as error:
         raise ValueError(str(error).removeprefix("levels: ")) from error
-    for key in levels:
+    for key in keys:
         if not is_label_key(key):
             raise ValueError(f"{key!r} is no label key")
+    return keys
+
+
+def label_levels(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The levels above the node level that these names mean, each the key of a label.
+
+    Raises: ValueError.
+    """
+    levels = levels_of(valid_keys(names))[:-1]
     if not levels:
         raise ValueError("there is no level above the node")
     return levels

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from app.dialects import topograph
-from app.dialects.presets import label_levels, level_keys
+from app.dialects.presets import label_levels, valid_keys
 from app.dialects.registry import DIALECTS, Dialects
 from app.dialects.spec import TierPacking
 from app.dialects.volcano.scheduler_conf import packing_in
 from app.errors import DecodeError, SettingsError
 from app.settings import EngineOptions, Settings
 from app.state.settings import EngineSettings
-from topology.errors import InvalidTopology
-from topology.model.levels import levels_of
 
 
 def engine_settings(settings: Settings, dialects: Dialects = DIALECTS) -> EngineSettings:
@@ -20,10 +18,8 @@ def engine_settings(settings: Settings, dialects: Dialects = DIALECTS) -> Engine
     Raises: SettingsError.
     """
     try:
-        levels = level_keys(settings.levels)
-        if levels:
-            levels_of(levels)
-    except (ValueError, InvalidTopology) as error:
+        levels = valid_keys(settings.levels) if settings.levels else ()
+    except ValueError as error:
         raise SettingsError(f"levels: {error}") from error
     try:
         hyper_nodes_from = settings.hyper_nodes_from

@@ -603,10 +603,23 @@ def test_a_vocabulary_that_there_is_not_is_named():
         engine_settings(Settings(scheduler_vocabularies=chosen))
 
 
-@pytest.mark.parametrize("levels", [("rack", "rack"), ("kubernetes.io/hostname", "rack")])
-def test_levels_that_cannot_be_meant_are_named(levels):
-    with pytest.raises(SettingsError, match="levels: "):
+@pytest.mark.parametrize(
+    ("levels", "said"),
+    [
+        (("rack", "rack"), "rack is named twice"),
+        (("kubernetes.io/hostname", "rack"), "kubernetes.io/hostname is one node"),
+        (("a b",), "'a b' is no label key"),
+        (("a.b/rack", "a.b/ra/ck"), "'a.b/ra/ck' is no label key"),
+    ],
+)
+def test_levels_that_are_invalid_are_named(levels, said):
+    with pytest.raises(SettingsError, match=f"^levels: {said}"):
         engine_settings(Settings(levels=levels))
+
+
+def test_nodes_alone_may_be_the_levels():
+    levels = ("kubernetes.io/hostname",)
+    assert engine_settings(Settings(levels=levels)).levels == levels
 
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
