@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -413,10 +413,7 @@ def load(flags: Mapping[str, object]) -> Settings:
     given = {name: value for name, value in flags.items() if value is not None}
     path = given.pop(SETTINGS_FILE, None) or os.environ.get(ENV_PREFIX + SETTINGS_FILE.upper())
     from_file = read_file(Path(str(path))) if path else {}
-    unknown = sorted(str(name) for name in from_file if name not in Settings.model_fields)
-    if unknown:
-        known = ", ".join(Settings.model_fields)
-        raise SettingsError(f"settings file {path}: no setting {unknown[0]!r}; known: {known}")
+    check_names(from_file, f"settings file {path}")
     from_environment = {
         name: os.environ[variable]
         for name in Settings.model_fields
@@ -428,6 +425,13 @@ def load(flags: Mapping[str, object]) -> Settings:
         raise SettingsError(_sentence(error, given, from_file, str(path))) from error
 
 
+def check_names(names: Iterable[str], where: str) -> None:
+    """Raises: SettingsError for the first that is no setting, with those there are."""
+    if unknown := sorted(name for name in names if name not in Settings.model_fields):
+        known = ", ".join(Settings.model_fields)
+        raise SettingsError(f"{where}: no setting {unknown[0]!r}; known: {known}")
+
+
 def read_file(path: Path) -> dict[str, object]:
     """The mapping in a YAML settings file; an empty file is an empty mapping."""
     try:
@@ -435,7 +439,8 @@ def read_file(path: Path) -> dict[str, object]:
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"settings file {path}: cannot be read: {error}") from error
     except yaml.YAMLError as error:
-        raise SettingsError(f"settings file {path}: not YAML: {error}") from error
+        why = " ".join(str(error).split())
+        raise SettingsError(f"settings file {path}: not YAML: {why}") from error
     if content is None:
         return {}
     if not isinstance(content, dict):

@@ -299,8 +299,9 @@ def test_a_name_that_does_not_exist_is_no_setting(settings_file):
     ],
 )
 def test_a_file_that_holds_no_settings(settings_file, text, complaint):
-    with pytest.raises(SettingsError, match=complaint):
+    with pytest.raises(SettingsError, match=complaint) as told:
         load({"settings": settings_file(text)})
+    assert len(str(told.value).splitlines()) == 1
 
 
 @pytest.mark.parametrize("name", ["native_pod_groups", "backfill", "preempt", "needs_nodes"])

@@ -12,7 +12,7 @@ from app.cli.doctor.configuration import SchedulerConfig, config_in
 from app.cli.doctor.seen import OwnSettings
 from app.cli.topology.reading import read_bytes, shown
 from app.errors import DecodeError, SettingsError
-from app.settings import Settings
+from app.settings import Settings, check_names
 
 # No variable of the environment begins like this: that of doctor is not Corral's.
 _NO_ENVIRONMENT: Mapping[str, Any] = {"_env_prefix": "CORRAL_DOCTOR_READS_NO_ENVIRONMENT_"}
@@ -45,6 +45,7 @@ def settings_in(
     if not isinstance(content, dict | None):
         raise SettingsError(f"{where}: expected `setting: value` lines")
     named = {str(name).replace("-", "_"): value for name, value in (content or {}).items()}
+    check_names(named, where)
     return settings_from({**named, **(given or {})}, where)
 
 

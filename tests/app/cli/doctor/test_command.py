@@ -112,7 +112,7 @@ def test_by_name_the_checks_are_written_that_found_something():
     [
         pytest.param("--config", "kind: Pod", 2, "no KubeSchedulerConfiguration", id="no_config"),
         pytest.param("--config", "a: [", 2, "stdin: ", id="no_yaml_config"),
-        pytest.param("--settings", "levles: gke", 2, "levles: 'gke' is not valid", id="name"),
+        pytest.param("--settings", "levles: gke", 2, "no setting 'levles'; known: ", id="name"),
         pytest.param("--settings", "gang_bind_seconds: -1", 2, "gang_bind_seconds: -1", id="value"),
         pytest.param("--settings", "a: [", 2, "stdin: ", id="no_yaml"),
         pytest.param("--settings", "text", 2, "`setting: value` lines", id="no_mapping"),
