@@ -54,7 +54,8 @@ def hyper_nodes(
 
     \b
     Exit code 0: they were written
-              1: no node has these labels, or the API server did not answer
+              1: no node has these labels, what was read is not valid, or the API server did
+                 not answer
               2: wrong options, or a file that cannot be read
     """
     from app.cli.topology.reading import read_cluster, read_with_hyper_nodes

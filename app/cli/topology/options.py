@@ -9,6 +9,8 @@ import typer
 
 from app.cli.common.options import FAILED, Kubeconfig, failures, note, usage
 
+MOST_NAMED = 20  # nodes that lack a label: a level that is misspelt is on none of them
+
 NodesFile = Annotated[
     str | None,
     typer.Option(
@@ -65,9 +67,11 @@ def topograph_levels(nodes: Collection[Mapping[str, str]]) -> tuple[str, ...]:
 
 
 def note_lacking(lacking: Mapping[str, Sequence[str]]) -> None:
-    """Say which nodes lack a label."""
+    """Say which nodes lack a label; of many the first, and what lists them all."""
     for level, nodes in lacking.items():
-        note(f"without label {level}, and in no domain of it: {', '.join(nodes)}")
+        shown, more = ", ".join(nodes[:MOST_NAMED]), len(nodes) - MOST_NAMED
+        others = f" and {more:,} others: kubectl get nodes -l '!{level}'" if more > 0 else ""
+        note(f"without label {level}, and in no domain of it: {shown}{others}")
 
 
 # What every command has, beside what is above.

@@ -37,7 +37,8 @@ def show(
 
     \b
     Exit code 0: it was shown, with what is wrong with it
-              1: there is nothing to be shown, or the API server did not answer
+              1: there is nothing to be shown, what was read is not valid, or the API server
+                 did not answer
               2: wrong options, or a file that cannot be read
     """
     from app.cli.topology.reading import read_cluster, read_with_hyper_nodes

@@ -132,6 +132,14 @@ def test_nodes_without_a_label_are_named_with_it():
     assert "n3" not in ran.stdout
 
 
+def test_of_many_nodes_without_a_label_the_first_are_named_and_what_lists_them():
+    few, many = (json.dumps(as_list([node(f"n{at:04}") for at in range(n)])) for n in (20, 1500))
+    said = generated("--levels", RACK, "--nodes", "-", stdin=few).stderr
+    assert "n0019\n" in said
+    said = generated("--levels", RACK, "--nodes", "-", stdin=many).stderr.splitlines()[0]
+    assert said.endswith(f"n0018, n0019 and 1,480 others: kubectl get nodes -l '!{RACK}'")
+
+
 def test_topographs_labels_are_levels():
     labels = {"fabric.topograph.run/tier-0": "leaf", "fabric.topograph.run/tier-1": "spine"}
     node = {"kind": "Node", "metadata": {"name": "n1", "labels": labels}}
