@@ -44,6 +44,7 @@ def hyper_nodes(
         typer.Option(metavar="NAME", help="What the names begin with [hypernode]"),
     ] = None,
     kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
 ) -> None:
     """Write a HyperNode for each domain of node labels as YAML, the narrowest level as tier 1.
 
@@ -65,10 +66,10 @@ def hyper_nodes(
     keys = options.given_levels(levels)
     with options.failures():
         if discovery_config is not None:
-            cluster = read_with_hyper_nodes(nodes, hypernodes, kubeconfig)
+            cluster = read_with_hyper_nodes(nodes, hypernodes, kubeconfig, context)
             made = _discovered(discovery_config, cluster)
         else:
-            cluster = read_cluster(nodes, kubeconfig)
+            cluster = read_cluster(nodes, kubeconfig, context)
             keys = keys or options.topograph_levels(cluster.nodes.values())
             made = _made(keys, cluster, members or MEMBERS[0], prefix)
     if not made:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from app.cli.common.options import FAILED, Kubeconfig, failures, note, usage
+from app.cli.common.options import FAILED, Context, Kubeconfig, failures, note, usage
 
 MOST_NAMED = 20  # nodes that lack a label: a level that is misspelt is on none of them
 
@@ -77,6 +77,7 @@ def note_lacking(lacking: Mapping[str, Sequence[str]]) -> None:
 # What every command has, beside what is above.
 __all__ = [
     "FAILED",
+    "Context",
     "Kubeconfig",
     "Levels",
     "NodesFile",

@@ -85,7 +85,11 @@ class Cluster:
 
 
 def read_cluster(
-    nodes: str | None, kubeconfig: str | None, *, asks_hyper_nodes: bool = False
+    nodes: str | None,
+    kubeconfig: str | None,
+    context: str | None = None,
+    *,
+    asks_hyper_nodes: bool = False,
 ) -> Cluster:
     """Read nodes from a file, `-` for stdin, with what else is in it; or from the API server.
 
@@ -94,7 +98,7 @@ def read_cluster(
     """
     cluster = Cluster()
     if nodes is None:
-        asyncio.run(_ask(cluster, kubeconfig, asks_hyper_nodes))
+        asyncio.run(_ask(cluster, kubeconfig, context, asks_hyper_nodes))
     else:
         read_objects(cluster, nodes)
         if not cluster.nodes:
@@ -103,15 +107,18 @@ def read_cluster(
 
 
 def read_with_hyper_nodes(
-    nodes: str | None, hyper_nodes_file: str | None, kubeconfig: str | None
+    nodes: str | None,
+    hyper_nodes_file: str | None,
+    kubeconfig: str | None,
+    context: str | None = None,
 ) -> Cluster:
     """Read nodes, and HyperNodes from a file of their own, or from where the nodes are.
 
     Raises: as `read_cluster`.
     """
     if hyper_nodes_file is None:
-        return read_cluster(nodes, kubeconfig, asks_hyper_nodes=True)
-    cluster, own = read_cluster(nodes, kubeconfig), Cluster()
+        return read_cluster(nodes, kubeconfig, context, asks_hyper_nodes=True)
+    cluster, own = read_cluster(nodes, kubeconfig, context), Cluster()
     read_objects(own, hyper_nodes_file)
     return Cluster(cluster.nodes, own.hyper_nodes, own.hyper_node_labels)
 
@@ -159,8 +166,10 @@ def _as_json(document: dict[str, Any], where: str) -> Iterator[bytes]:
         raise DecodeError(f"{where}: {error}") from error
 
 
-async def _ask(cluster: Cluster, kubeconfig: str | None, asks_hyper_nodes: bool) -> None:
-    transport = await connected(kubeconfig, or_else=", --nodes a file")
+async def _ask(
+    cluster: Cluster, kubeconfig: str | None, context: str | None, asks_hyper_nodes: bool
+) -> None:
+    transport = await connected(kubeconfig, context, or_else=", --nodes a file")
     try:
         await _list(cluster, transport, "/api/v1/nodes", "Node")
         if asks_hyper_nodes:

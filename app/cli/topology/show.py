@@ -27,6 +27,7 @@ def show(
     ] = None,
     nodes: options.NodesFile = None,
     kubeconfig: options.Kubeconfig = None,
+    context: options.Context = None,
 ) -> None:
     """Show the tree of HyperNodes, or of labels of nodes if levels are given.
 
@@ -50,11 +51,13 @@ def show(
     keys = options.given_levels(levels)
     with options.failures():
         if keys or topograph:
-            cluster = read_cluster(nodes, kubeconfig)
+            cluster = read_cluster(nodes, kubeconfig, context)
             keys = keys or options.topograph_levels(cluster.nodes.values())
             tree, problems = _by_labels(cluster, keys), list[str]()
         else:
-            tree, problems = _by_hyper_nodes(read_with_hyper_nodes(nodes, hypernodes, kubeconfig))
+            tree, problems = _by_hyper_nodes(
+                read_with_hyper_nodes(nodes, hypernodes, kubeconfig, context)
+            )
     typer.echo("\n".join(lines_of(tree)))
     if problems:
         typer.echo("\n" + "\n".join(problems))

@@ -387,6 +387,21 @@ async def test_both_are_read_from_the_api_server(tmp_path, monkeypatch, has_kind
         assert "there are no HyperNodes" in shown.stderr
 
 
+async def test_another_context_of_the_kubeconfig_can_be_named(tmp_path):
+    async with serving() as server:
+        server.script = [page(list(as_objects(FOUR)), "1")] * 2
+        kubeconfig = kubeconfig_of(tmp_path, server.url)
+        content = yaml.safe_load(kubeconfig.read_text())
+        content["clusters"].append({"name": "far", "cluster": {"server": "http://127.0.0.1:9"}})
+        content["contexts"].append({"name": "far", "context": {"cluster": "far", "user": "u"}})
+        kubeconfig.write_text(yaml.safe_dump(content | {"current-context": "far"}))
+        options = ("--levels", BOTH, "--kubeconfig", kubeconfig, "--context", "c")
+        shown = await in_thread(*options)
+        made = await in_thread("generate", "hypernodes", *options)
+    assert rows(shown.stdout) == LABEL_TREE
+    assert tiers(made.stdout) == FOUR_TIERS
+
+
 async def test_a_tree_of_labels_takes_no_right_to_hyper_nodes(tmp_path):
     async with serving() as server:
         server.script = [page(list(as_objects(FOUR)), "1")]
