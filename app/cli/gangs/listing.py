@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from app.cli.reach.way import Corral
 
 INTERRUPTED = 130  # as a shell counts Ctrl-C
+MOST_DOMAINS = 4  # in a line, as of `corral simulate`; -o json has eight
 HEADER = ("NAMESPACE", "NAME", "SOURCE", "PHASE", "REASON", "PODS", "BOUND", "WAITING", "DOMAINS")
 
 
@@ -122,7 +123,7 @@ def _print_table(gangs: list[dict[str, Any]]) -> None:
 
 
 def _row(gang: dict[str, Any]) -> tuple[str, ...]:
-    pods, waiting = gang["pods"], gang["waiting_seconds"]
+    pods, waiting, domains = gang["pods"], gang["waiting_seconds"], gang["domains"]
     declared = "?" if pods["declared"] is None else pods["declared"]
     return (
         gang["namespace"],
@@ -133,5 +134,5 @@ def _row(gang: dict[str, Any]) -> tuple[str, ...]:
         f"{pods['there']}/{declared}",
         str(pods["bound"]),
         "" if waiting is None else options.span(waiting),
-        ", ".join(gang["domains"]),
+        ", ".join(domains[:MOST_DOMAINS]) + (", …" if domains[MOST_DOMAINS:] else ""),
     )

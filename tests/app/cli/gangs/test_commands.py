@@ -147,6 +147,26 @@ def test_of_a_gang_that_runs_is_told_where(server: str) -> None:
     ]
 
 
+def test_that_a_gang_is_in_more_domains_than_are_shown_is_told() -> None:
+    racks = 9
+    world = World([node(f"b0/r{at}/n{at}") for at in range(racks)])
+    preferred = {"kueue.x-k8s.io/podset-preferred-topology": RACK}
+    wide = [pod(f"w{at}", annotations=group("wide", racks, **preferred)) for at in range(racks)]
+    few = [pod(f"f{at}", gpus=0, annotations=group("few", 2, **preferred)) for at in range(2)]
+    world.put(*wide, *few)
+    assert len(world.schedule(*wide, *few)) == racks + 2
+    world.tick()
+    with serving(world) as url:
+        _, narrow, line = run(url, "gangs").stdout.splitlines()
+        explained, of_few = (run(url, "explain", each).stdout for each in ("wide", "few"))
+    assert line.count(f"{RACK}=") == 4
+    assert line.endswith(", …")
+    assert "…" not in narrow
+    assert explained.count(f"{RACK}=") < racks
+    assert "and more domains" in explained
+    assert "and more domains" not in of_few
+
+
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
