@@ -344,7 +344,8 @@ def _to_come(gang: Gang, member: Member) -> str:
 def _fits(gang: Gang) -> str:
     planned, declared = len(gang.plan.nodes), gang.membership.pods
     if declared is None or planned >= declared:
-        return f"gang {gang.key} fits: its {planned} pods have a place"
+        pods = "only pod has" if planned == 1 else f"{planned} pods have"
+        return f"gang {gang.key} fits: its {pods} a place"
     return (
         f"gang {gang.key} fits: {planned} of its {declared} pods have a place, which are enough to"
         " start; the others follow as they fit"

@@ -21,6 +21,7 @@ from app.errors import DecodeError
 from app.explain.topology.usage_view import Amount, DomainUsage, Free, TopologyNames, TopologyPage
 from app.explain.view import Excluded
 from app.kube.core.objects import Amounts, NodeRecord, Shape
+from app.kube.core.quantity import InvalidQuantity, amount
 from app.kube.core.turns import turn
 from app.kube.decoding.decode import decode_pod
 from app.state.cache.books import is_leaving, is_open
@@ -107,10 +108,14 @@ def wanted_of(text: str) -> Wanted:
     """A shape as users write it: `cpu=4,nvidia.com/gpu=1`. Raises: NoSuch."""
     requests: dict[str, str] = {}
     for each in text.split(","):
-        name, is_there, amount = each.strip().rpartition("=")
-        if not is_there or not name or not amount:
+        name, is_there, quantity = each.strip().rpartition("=")
+        if not is_there or not name or not quantity:
             raise NoSuch(f"free_for: {text}: expected RESOURCE=AMOUNT,… or a gang's name")
-        requests[name] = amount
+        try:
+            amount(name, quantity, rounding="up")
+        except InvalidQuantity as error:
+            raise NoSuch(f"free_for: {text}: {error}") from error
+        requests[name] = quantity
     container = {"name": "x", "resources": {"requests": requests}}
     try:
         pod = decode_pod(msgspec.json.encode({"spec": {"containers": [container]}}), _nothing)

@@ -105,6 +105,15 @@ async def test_a_gang_is_named_by_one_of_its_pods_as_well(name: str) -> None:
     assert (free["shape"], free["pods"]) == ("g", 4)
 
 
+@pytest.mark.parametrize("amount", ["-8", "abc", "1e400"])
+async def test_an_amount_that_is_none_is_named_and_no_pod_that_the_reader_never_wrote(
+    amount: str,
+) -> None:
+    status, body = await got(cluster(), free_for=f"cpu=1,{GPU}={amount}")
+    said = f"free_for: cpu=1,{GPU}={amount}: {GPU}: '{amount}' is not a quantity of zero or more"
+    assert (status, body["detail"]) == (422, said)
+
+
 @pytest.mark.parametrize("name", ["default/h", "other/g", "/", "a/b/c", ""])
 async def test_a_gang_that_is_not_known_is_named(name: str) -> None:
     status, body = await got(cluster(), free_for=name)

@@ -51,6 +51,11 @@ def test_what_fits_is_a_line_and_its_nodes(server: str, tmp_path: Path) -> None:
     assert "n03: 1 pod: t-3" in ran.stdout
 
 
+def test_a_gang_of_one_pod_is_told_of_as_one(server: str) -> None:
+    ran = run(server, "-f", "-", stdin=text(job("t", 1)))
+    assert "gang default/t fits: its only pod has a place" in ran.stdout
+
+
 def test_what_does_not_fit_says_why_and_ends_with_its_own_code(server: str) -> None:
     ran = run(server, "-f", "-", stdin=text(job("t", 5), job("u", 1)))
     assert ran.exit_code == NOT_ALL_FIT
