@@ -32,6 +32,8 @@ ENDING = (signal.SIGTERM, signal.SIGHUP)  # Ctrl-C unwinds the program as it is
 PORT = 8888  # where `corral serve` listens in its pod
 
 _FORWARDING = re.compile(rb"^Forwarding from 127\.0\.0\.1:(\d+) -> ", re.MULTILINE)
+# What its libraries log of each try, before kubectl itself says what is wrong.
+_LOGGED = re.compile(r"[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ ")
 _AT = re.compile(r"([^/:]+)/([^/:]+/[^/:]+)(?::(\d{1,5}))?")
 
 
@@ -132,8 +134,10 @@ class Forward:
             time.sleep(POLL_SECONDS)
 
     def _reason(self) -> str:
-        text = _read(self._problems).decode("utf-8", "replace").strip()
-        return on_one_line(" ".join(text.split()))[-LONGEST_REASON:]
+        lines = _read(self._problems).decode("utf-8", "replace").splitlines()
+        told = [each for each in lines if not _LOGGED.match(each)] or lines
+        text = on_one_line(" ".join(" ".join(told).split()))
+        return text if len(text) <= LONGEST_REASON else f"… {text[-LONGEST_REASON:]}"
 
 
 def _read(file: IO[bytes]) -> bytes:

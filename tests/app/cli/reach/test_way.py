@@ -114,6 +114,17 @@ def test_kubeconfig_in_the_environment_is_enough(
     assert len(kubectl.calls) == 1
 
 
+def test_what_kubectls_libraries_log_is_no_reason_beside_its_own_words(kubectl: Kubectl) -> None:
+    logged = 'E1128 21:35:59.600192   19574 memcache.go:265] "Unhandled Error" err="refused"'
+    said = "The connection to the server localhost:8080 was refused"
+    kubectl.set(fails="\n".join([*[logged] * 5, said]))
+    ran = run("gangs")
+    assert ran.exit_code == 1
+    assert ran.stderr.endswith(f":8888`: {said}\n")
+    kubectl.set(fails=logged)
+    assert "Unhandled Error" in run("gangs").stderr
+
+
 def test_kubectls_own_words_are_the_reason_when_it_fails(kubectl: Kubectl) -> None:
     said = 'Error from server (Forbidden): pods "corral-7" is forbidden:\n cannot portforward'
     kubectl.set(fails=said + "\x1b[31m")
