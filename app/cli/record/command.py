@@ -47,7 +47,7 @@ def record(
 
     from app.cli.common.options import failures, note, usage
     from app.cli.reach.way import Asked
-    from app.cli.record.recording import STDOUT, is_device, write
+    from app.cli.record.recording import STDOUT, is_device, require_place, write
     from app.cli.record.renaming import names_in, renaming
     from app.cli.topology.options import given_levels
 
@@ -56,6 +56,7 @@ def record(
         raise usage(f"--server and {other} both name where to read")
     keys = given_levels(levels)
     with failures(), tempfile.TemporaryFile() as dump:
+        require_place(file)
         if server is None and not from_corral:
             recording, journal = _from_cluster(kubeconfig, context), None
             names = names_in(recording) if anonymise else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -111,6 +112,16 @@ def is_device(path: str) -> bool:
     """Whether something is there that is no file, and no folder either."""
     there = Path(path)
     return there.exists() and not there.is_file() and not there.is_dir()
+
+
+def require_place(path: str) -> None:
+    """Raises: OSError naming the path, if no file can be there; before all that is read for it."""
+    if path == STDOUT or is_device(path):
+        return
+    if Path(path).is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if not Path(path).parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
 
 
 def write(path: str, pieces: Iterable[bytes]) -> None:

@@ -136,6 +136,14 @@ def test_where_nothing_answers_it_is_one_sentence_and_nothing_is_written(tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(("name", "said"), [("", "Is a directory"), ("no/x.gz", "No such file")])
+def test_where_no_file_can_be_nothing_is_read_for_it(tmp_path: Path, name: str, said: str) -> None:
+    file = tmp_path / name
+    ran = run("-o", file, "--server", "http://127.0.0.1:1")
+    assert ran.exit_code == 2
+    assert ran.stderr.startswith(f"corral: {file}: {said}")
+
+
 def test_a_kubeconfig_of_the_environment_does_not_keep_server_from_being_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
