@@ -18,7 +18,7 @@ UNOBSERVABLE = 3
 
 
 def audit(
-    namespace: options.Namespace = "default",
+    namespace: options.Namespace = "",
     all_namespaces: options.AllNamespaces = False,
     levels: Annotated[
         str | None,
@@ -71,7 +71,7 @@ def audit(
             _settings(settings, levels),
             kubeconfig,
             context,
-            "" if all_namespaces else namespace,
+            "" if all_namespaces else namespace or options.namespace_at(kubeconfig, context),
         )
         audited = audit_cluster(asked, options.note)
     _write(audited, output, time.monotonic() - began)

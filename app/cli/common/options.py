@@ -32,7 +32,16 @@ class Output(enum.StrEnum):
     NAME = "name"
 
 
-Namespace = Annotated[str, typer.Option("--namespace", "-n", metavar="NAME", help="Its namespace")]
+NO_NAMESPACE = "default"  # where kubectl looks if its context names none
+Namespace = Annotated[
+    str,
+    typer.Option(
+        "--namespace",
+        "-n",
+        metavar="NAME",
+        help="Its namespace; none: that of the kubeconfig's context, else default",
+    ),
+]
 AllNamespaces = Annotated[
     bool, typer.Option("--all-namespaces", "-A", help="Those of every namespace")
 ]
@@ -69,6 +78,17 @@ def write(answer: Any, output: Output) -> None:
         import json
 
         typer.echo(json.dumps(answer, indent=2))
+
+
+def namespace_at(kubeconfig: str | None, context: str | None) -> str:
+    """The namespace that a context names, as kubectl finds it, or the one it takes without."""
+    from pathlib import Path
+
+    from app.kube.client.kubeconfig import namespace_of
+
+    home = str(Path(HOME_KUBECONFIG).expanduser())
+    path = kubeconfig or os.environ.get("KUBECONFIG") or home
+    return namespace_of(path, context) or NO_NAMESPACE
 
 
 def is_flag(given: typer.Context, parameter: str) -> bool:

@@ -35,7 +35,7 @@ def explain(
             help="A gang, a pod of one, or an owner; or NAMESPACE/NAME of it",
         ),
     ],
-    namespace: options.Namespace = "default",
+    namespace: options.Namespace = "",
     source: Annotated[
         str, typer.Option(help="Of several gangs of this name, the one that this declares")
     ] = "",
@@ -56,7 +56,8 @@ def explain(
     """
     from app.cli.gangs.server import Refused, ask
 
-    namespace, name = _named(name, namespace)
+    within, name = _named(name, namespace)
+    namespace = within or corral.namespace
     try:
         found = ask(corral, "gangs", namespace, name, "explanation", source=source)
     except Refused as error:
@@ -76,9 +77,9 @@ def explain(
 
 
 def _named(name: str, namespace: str) -> tuple[str, str]:
-    """Namespace and name. Raises: Exit for what names no gang."""
+    """Namespace, "" if none is said, and name. Raises: Exit for what names no gang."""
     within, slash, its = name.rpartition("/")
-    if slash and namespace not in ("default", within):
+    if slash and namespace not in ("", within):
         raise options.usage(f"{name} is not in namespace {namespace}, which -n names")
     if not its or "/" in within or (slash and not within):
         raise options.usage(f"{name!r} is no name: it is NAME, or NAMESPACE/NAME")

@@ -44,7 +44,7 @@ def _one_of(given: str, those: Iterable[StrEnum]) -> str:
 @reaching
 def gangs(
     corral: Corral,
-    namespace: options.Namespace = "default",
+    namespace: options.Namespace = "",
     all_namespaces: Annotated[
         bool, typer.Option("--all-namespaces", "-A", help="Those of every namespace")
     ] = False,
@@ -76,14 +76,14 @@ def gangs(
     """
     from app.cli.gangs.server import gangs
 
-    within = "" if all_namespaces else namespace
+    within = "" if all_namespaces else namespace or corral.namespace
     if watch:
         _watch(corral, within, phase, reason, output)
         return
     found = list(gangs(corral, namespace=within, phase=phase, reason=reason))
     match output:
         case options.Output.TABLE:
-            _print_table(found)
+            _print_table(found, within)
         case options.Output.NAME:
             for each in found:
                 typer.echo(options.name_of(each))
@@ -114,9 +114,10 @@ def _watch(corral: Corral, namespace: str, phase: str, reason: str, output: opti
         raise typer.Exit(0) from error
 
 
-def _print_table(gangs: list[dict[str, Any]]) -> None:
+def _print_table(gangs: list[dict[str, Any]], namespace: str) -> None:
     if not gangs:
-        typer.echo("No gangs found.", err=True)
+        where = f" in namespace {namespace}" if namespace else ""
+        typer.echo(on_one_line(f"No gangs found{where}."), err=True)
         return
     for line in aligned([HEADER, *map(_row, gangs)], "   "):
         typer.echo(on_one_line(line))

@@ -15,7 +15,7 @@ from typing import IO, cast
 from urllib.error import HTTPError
 
 from app.api.http.leader import LEADER, POD_NAME
-from app.cli.common.options import HOME_KUBECONFIG
+from app.cli.common.options import HOME_KUBECONFIG, NO_NAMESPACE, namespace_at
 from app.cli.reach.forward import Forward, NoWay, place_in
 from app.cli.reach.identity import of_kubeconfig, token_in, trusting
 from app.errors import SettingsError
@@ -65,6 +65,14 @@ class Corral:
         """Whether an option or a kubeconfig leads to it; else it is the one of this machine."""
         asked = self._asked
         return bool(asked.server or asked.kubeconfig or asked.context or _has_kubeconfig())
+
+    @property
+    def namespace(self) -> str:
+        """Where its user looks if no option says so: in that of the context, as with kubectl."""
+        asked = self._asked
+        if asked.server and not (asked.kubeconfig or asked.context):
+            return NO_NAMESPACE
+        return namespace_at(asked.kubeconfig, asked.context)
 
     @property
     def hint(self) -> str:

@@ -27,7 +27,7 @@ def simulate(
             "--filename", "-f", metavar="FILE", help="Objects as YAML or JSON, - for stdin"
         ),
     ],
-    namespace: options.Namespace = "default",
+    namespace: options.Namespace = "",
     output: options.Written = options.Output.TABLE,
 ) -> None:
     """Say where gangs would run, or why they would not; nothing is created.
@@ -51,7 +51,7 @@ def simulate(
     if sys.stderr.isatty():
         typer.echo(f"corral: simulating {len(body)} bytes of objects …", err=True)
     try:
-        found = post(corral, "simulate", body=body, namespace=namespace)
+        found = post(corral, "simulate", body=body, namespace=namespace or corral.namespace)
     except Refused as error:
         if error.status not in (INVALID, TOO_LARGE):
             raise

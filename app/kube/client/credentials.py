@@ -15,13 +15,12 @@ import ssl
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
-import yaml
 from kubernetes_asyncio.client import Configuration
 from kubernetes_asyncio.config import load_incluster_config, load_kube_config
 
 from app.errors import SettingsError
+from app.kube.client.kubeconfig import current_context, files_of
 
 RENEW_SECONDS = 60.0  # client-go re-reads token files as often; mounted tokens live an hour
 LOAD_SECONDS = 30.0  # an exec plugin may talk to a cloud, but not for ever
@@ -61,12 +60,12 @@ class Credentials:
         """
         configuration = Configuration()
         try:
-            files = _files_of(str(path))
+            files = files_of(str(path))
             async with asyncio.timeout(LOAD_SECONDS):
                 # Never written back: the file may be a read-only mount shared with others.
                 loader = await load_kube_config(
                     os.pathsep.join(files),
-                    context=context or _current_context(files),
+                    context=context or current_context(files),
                     client_configuration=configuration,
                     persist_config=False,
                 )
@@ -156,33 +155,6 @@ def _tls_context(configuration: Configuration) -> ssl.SSLContext:
 def _load_certificate(context: ssl.SSLContext, configuration: Configuration) -> None:
     if configuration.cert_file:
         context.load_cert_chain(configuration.cert_file, configuration.key_file)
-
-
-def _files_of(path: str) -> list[str]:
-    """The files that a path or a list of paths names; of a list those that exist, as kubectl does.
-
-    Raises: FileNotFoundError if there is none; ValueError for one that is no kubeconfig.
-    """
-    named = [each for each in path.split(os.pathsep) if each]
-    files = [each for each in named if Path(each).expanduser().is_file()]
-    if not files:
-        are_folders = any(Path(each).expanduser().exists() for each in named)
-        raise FileNotFoundError("not a file" if are_folders else "no such file")
-    for each in files:
-        if not isinstance(_content(each), dict):
-            which = f"{each}: " if len(named) > 1 else ""
-            raise ValueError(f"{which}it has no clusters, contexts and users")
-    return files
-
-
-def _current_context(files: list[str]) -> str | None:
-    """That of the first file which names one, as in kubectl; its loader takes the last one's."""
-    found = (_content(each).get("current-context") for each in files)
-    return next((each for each in found if each), None)
-
-
-def _content(file: str) -> Any:
-    return yaml.safe_load(Path(file).expanduser().read_bytes())
 
 
 def _certificate_version(configuration: Configuration) -> tuple[str, int] | None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import yaml
 from typer.testing import CliRunner, Result
 
 from app.cli import main
@@ -34,10 +35,14 @@ def serve_all_kinds(cluster: Sandbox) -> None:
         cluster.registry.create(DEFINITION, "", each)
 
 
-async def audit(cluster: Sandbox, folder: Path, *options: str) -> Result:
-    """Run the command; it has an event loop of its own."""
+async def audit(cluster: Sandbox, folder: Path, *options: str, namespace: str = "") -> Result:
+    """Run the command; it has an event loop of its own. `namespace`: that of the context."""
     kubeconfig = folder / "kubeconfig"
     cluster.write_kubeconfig(kubeconfig)
+    if namespace:
+        content = yaml.safe_load(kubeconfig.read_text())
+        content["contexts"][0]["context"]["namespace"] = namespace
+        kubeconfig.write_text(yaml.safe_dump(content))
     arguments = ["audit", "--kubeconfig", str(kubeconfig), *options]
     return await asyncio.to_thread(CliRunner().invoke, main, arguments)
 

@@ -258,11 +258,13 @@ async def test_namespaces_names_and_exit_codes(tmp_path):
         right = await audit(cluster, tmp_path, "-o", "name")
         wrong = await audit(cluster, tmp_path, "-n", "team", "-o", "name")
         every = await audit(cluster, tmp_path, "-A", "-o", "name")
+        in_team = await audit(cluster, tmp_path, "-o", "name", namespace="team")
         cluster.faults.fail_next(1, verb="list", resource="pods", status=403, reason="Forbidden")
         refused = await audit(cluster, tmp_path)
     assert (right.exit_code, right.stdout) == (0, "")
     assert (wrong.exit_code, wrong.stdout) == (1, "team/far\n")
     assert (every.exit_code, every.stdout) == (1, "team/far\n")
+    assert (in_team.exit_code, in_team.stdout) == (1, "team/far\n")
     assert refused.exit_code == 2
     assert "403 Forbidden" in refused.stderr
 

@@ -121,7 +121,10 @@ def test_a_name_that_a_tenant_has_chosen_does_nothing_to_the_terminal() -> None:
 
 def test_no_gangs_are_no_error(server: str) -> None:
     ran = run(server, "gangs", "-n", "other")
-    assert (ran.exit_code, ran.stdout, ran.stderr) == (0, "", "No gangs found.\n")
+    said = "No gangs found in namespace other.\n"
+    assert (ran.exit_code, ran.stdout, ran.stderr) == (0, "", said)
+    nowhere = run(server, "gangs", "-A", "--reason", "Quota")
+    assert (nowhere.exit_code, nowhere.stderr) == (0, "No gangs found.\n")
 
 
 def test_an_explanation_says_in_words_what_v1_says(server: str) -> None:
@@ -195,7 +198,15 @@ def test_a_name_that_the_list_has_written_is_explained(server: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("",), ("a/b/c",), ("/x",), ("x/",), ("default/large", "-n", "other")]
+    "arguments",
+    [
+        ("",),
+        ("a/b/c",),
+        ("/x",),
+        ("x/",),
+        ("default/large", "-n", "other"),
+        ("o/x", "-n", "default"),
+    ],
 )
 def test_what_is_no_name_is_a_wrong_option(server: str, arguments: tuple[str, ...]) -> None:
     ran = run(server, "explain", *arguments)

@@ -20,14 +20,20 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
+from app.admission.scope import Scope
+from app.api.standing import Standing
 from app.cli import main
 from app.cli.reach import forward
 from app.cli.reach.forward import place_in
 from app.cli.reach.way import LEADER_TRIES, Asked, Corral
 from app.dialects.spec import GangKey
 from app.errors import SettingsError
+from app.simulate.simulating import Rules
+from tests.app.api.test_simulating import job
 from tests.app.cli.gangs.test_commands import serving
 from tests.app.cli.reach.kubectl import Kubectl
+from tests.app.cli.served import corral
+from tests.app.simulate.clusters import engine_of
 from tests.app.state.world import World, four_racks, members
 from tests.certificates import Pair, pair
 
@@ -98,6 +104,53 @@ def test_the_context_the_kubeconfig_and_the_place_are_kubectls(
         "--kubeconfig=x.conf", "--context=prod", "port-forward", "--namespace=gangs",
         "--address=127.0.0.1", "pod/corral-0", ":9999",
     ]  # fmt: skip
+
+
+@pytest.fixture
+def elsewhere(home: Path, kubectl: Kubectl) -> Kubectl:
+    """A kubeconfig whose current context is in a namespace without gangs, and another in none."""
+    contexts = [
+        {"name": "here", "context": {"cluster": "c", "namespace": "empty"}},
+        {"name": "there", "context": {"cluster": "c"}},
+    ]
+    content = {"current-context": "here", "contexts": contexts}
+    (home / ".kube" / "config").write_text(yaml.safe_dump(content))
+    return kubectl
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        ((), []),
+        (("-A",), ["default/train"]),
+        (("-n", "default"), ["default/train"]),
+        (("--context", "there"), ["default/train"]),
+    ],
+)
+def test_gangs_are_those_of_the_contexts_namespace_as_for_kubectl(
+    elsewhere: Kubectl, arguments: tuple[str, ...], names: list[str]
+) -> None:
+    ran = run("gangs", "-o", "name", *arguments)
+    assert (ran.exit_code, ran.stdout.split()) == (0, names), ran.stderr
+
+
+def test_a_gang_is_explained_there(elsewhere: Kubectl) -> None:
+    assert "empty/train is known" in run("explain", "train").stderr
+    assert run("explain", "default/train", "-o", "name").stdout == "default/train\n"
+
+
+def test_objects_are_simulated_there(elsewhere: Kubectl, tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump(job("t", 1)))
+    with corral(engine_of(four_racks()), Standing(lambda: "", rules=Rules(Scope("corral")))) as url:
+        elsewhere.set(port=int(url.rpartition(":")[2]))
+        assert "Job empty/t " in run("simulate", "-f", str(file)).stdout
+
+
+def test_with_a_server_the_kubeconfigs_namespace_does_not_count(
+    elsewhere: Kubectl, server: str
+) -> None:
+    assert run("gangs", "-o", "name", "--server", server).stdout == "default/train\n"
 
 
 def test_with_a_server_kubectl_is_not_run(kubectl: Kubectl, server: str) -> None:
