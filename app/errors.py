@@ -55,7 +55,8 @@ class ApiError(CorralError):
         self.reason = reason
         self.message = message
         self.retry_after = retry_after
-        super().__init__(f"{status} {reason}: {message}")
+        code = f"{status} " if status else ""  # 0: no answer, so none
+        super().__init__(f"{code}{reason}: {message.strip()}")
 
     @property
     def may_pass(self) -> bool:

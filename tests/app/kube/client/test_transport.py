@@ -320,3 +320,9 @@ async def test_an_answer_without_end_is_given_up(server, transport):
     server.script = [server.watch([b"x" * 2**20] * 17, then="hold")]
     with pytest.raises(TooLong):
         await transport.request("GET", "/pods")
+
+
+def test_what_is_told_of_no_answer_has_no_status_that_nothing_sent():
+    assert str(Unreachable("GET /version: refused")) == "Unreachable: GET /version: refused"
+    refused = ApiError(404, "Not Found", "404 page not found\n")
+    assert str(refused) == "404 Not Found: 404 page not found"
