@@ -21,10 +21,13 @@ NO_GANG = "NoGang"
 @reaching
 def simulate(
     corral: Corral,
-    file: Annotated[
-        str,
+    files: Annotated[
+        list[str],
         typer.Option(
-            "--filename", "-f", metavar="FILE", help="Objects as YAML or JSON, - for stdin"
+            "--filename",
+            "-f",
+            metavar="FILE",
+            help="Objects as YAML or JSON, - for stdin; given again, those of all files at once",
         ),
     ],
     namespace: options.Namespace = "",
@@ -45,9 +48,10 @@ def simulate(
     """
     from app.cli.gangs.server import INVALID, TOO_LARGE, Refused, post
     from app.cli.simulate.rendering import lines_of
-    from app.cli.topology.reading import read_bytes
+    from app.cli.topology.reading import read_bytes, shown
 
-    body = read_bytes(file)
+    # JSON is YAML, too; of one file the body is as it is.
+    body = b"\n---\n".join(map(read_bytes, files))
     if sys.stderr.isatty():
         typer.echo(f"corral: simulating {len(body)} bytes of objects …", err=True)
     try:
@@ -55,7 +59,7 @@ def simulate(
     except Refused as error:
         if error.status not in (INVALID, TOO_LARGE):
             raise
-        raise options.usage(f"{'stdin' if file == '-' else file}: {error}") from error
+        raise options.usage(f"{', '.join(map(shown, files))}: {error}") from error
     match output:
         case options.Output.TABLE:
             for line in lines_of(found):

@@ -51,6 +51,20 @@ def test_what_fits_is_a_line_and_its_nodes(server: str, tmp_path: Path) -> None:
     assert "n03: 1 pod: t-3" in ran.stdout
 
 
+def test_the_objects_of_several_files_are_simulated_together(server: str, tmp_path: Path) -> None:
+    first, second = tmp_path / "a.yaml", tmp_path / "b.json"
+    first.write_text(text(job("t", 4), job("u", 4)))
+    second.write_text(json.dumps(job("v", 4)))
+    ran = run(server, "-f", str(first), "-f", str(second), "-f", "-", stdin=text(job("w", 5)))
+    assert ran.exit_code == NOT_ALL_FIT
+    found = [line.split()[1:4] for line in ran.stdout.splitlines()[1:5]]
+    assert found == [[f"default/{each}", f"default/{each}", verdict] for each, verdict in (
+        ("t", "Fits"), ("u", "Fits"), ("v", "Fits"), ("w", "DoesNotFit"))]  # fmt: skip
+    wrong = run(server, "-f", str(first), "-f", "-", stdin="5")
+    assert wrong.exit_code == 2
+    assert wrong.stderr.startswith(f"corral: {first}, stdin: object 3 ")
+
+
 def test_a_gang_of_one_pod_is_told_of_as_one(server: str) -> None:
     ran = run(server, "-f", "-", stdin=text(job("t", 1)))
     assert "gang default/t fits: its only pod has a place" in ran.stdout
