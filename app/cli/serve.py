@@ -83,13 +83,19 @@ def run(settings: Settings) -> None:
     Raises: SettingsError for what the operator has to change.
     """
     import asyncio
+    import os
 
+    import structlog
     import uvloop
 
     from app import main
     from app.cli.common.logs import log_to_stderr
+    from app.cli.common.misspelt import misspelt
 
     log_to_stderr(settings.log_level)
+    for variable, alike in misspelt(os.environ):
+        said = {"meant": alike} if alike else {}
+        structlog.get_logger().warning("no such setting", variable=variable, **said)
     raise_file_limit(settings.max_connections + settings.admission_connections)
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import resource
 import signal
@@ -34,13 +35,16 @@ async def test_serve_ends_with_0_on_a_signal(tmp_path, signum):
             "--extender-listen=127.0.0.1:0",
             f"--levels={BLOCK},{RACK}",
             cwd=ROOT,
+            env={**os.environ, "CORRAL_LEVLES": "rack"},
             stderr=subprocess.PIPE,
         )
         assert process.stderr is not None
+        lines = list[bytes]()
         try:
             async with asyncio.timeout(30):
-                while b'"synced"' not in (line := await process.stderr.readline()):
-                    assert line, "ended before it was ready"
+                while not lines or b'"synced"' not in lines[-1]:
+                    lines.append(await process.stderr.readline())
+                    assert lines[-1], "ended before it was ready"
                 process.send_signal(signum)
                 rest = await process.stderr.read()
                 assert await process.wait() == 0
@@ -49,6 +53,8 @@ async def test_serve_ends_with_0_on_a_signal(tmp_path, signum):
                 process.kill()
             await process.wait()
     assert b"Traceback" not in rest
+    (told,) = [json.loads(line) for line in lines if b"no such setting" in line]
+    assert (told["variable"], told["meant"]) == ("CORRAL_LEVLES", "CORRAL_LEVELS")
 
 
 @pytest.mark.slow
