@@ -261,14 +261,12 @@ PLANTED = (
         "a JobSet starts before all its Jobs exist",
     ),
     Planted(
-        "app.state.lifecycle.permit.Permit.arrive",
-        Change(
-            "expression",
-            "gang.has_arrived",
-            becomes="(gang.has_arrived and now > gang.complete_at + 9)",
-        ),
-        "the first attempt to bind a gang fails and a later one succeeds",
+        "app.state.lifecycle.permit.Permit._has_opened",
+        Change("expression", "gang.has_started or gang.has_arrived", becomes="gang.has_started"),
+        "members at /bind wait for one that the gang needs no more",
         is_quick=True,
+        test="tests/app/state/lifecycle/test_permit.py::"
+        "test_members_at_bind_start_once_their_job_is_made_smaller_and_no_other_is_needed",
     ),
     Planted(
         "app.state.reserve.binding.release",
