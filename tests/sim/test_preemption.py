@@ -83,23 +83,23 @@ def test_a_second_answer_while_a_victim_of_the_first_ends_is_a_violation():
         judged.answer()
 
 
-def test_another_node_while_the_last_victim_ends_late_is_a_violation():
+def with_a_last_victim_that_ends_late():
     judged = Judged()
     judged.wait(SOON)
     judged.tell_gone(judged.victims[0])
     judged.wait(LATE)
     judged.tell(judged.victims[1], is_terminating=True)
+    return judged
+
+
+def test_another_node_while_the_last_victim_ends_late_is_a_violation():
+    judged = with_a_last_victim_that_ends_late()
     with pytest.raises(Violation, match=r"P2: .* while \['v1'\] end for it"):
         judged.answer("n1")
 
 
 def test_the_same_node_with_a_victim_that_ends_anyway_ends_nobody():
-    judged = Judged()
-    judged.wait(SOON)
-    judged.tell_gone(judged.victims[0])
-    judged.wait(LATE)
-    judged.tell(judged.victims[1], is_terminating=True)
-    judged.answer()
+    with_a_last_victim_that_ends_late().answer()
 
 
 def test_an_answer_was_heard_if_the_preemptor_is_nominated_for_its_node():
