@@ -5,13 +5,14 @@ What they cost is counted for the gang's namespace, as of every search.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
 from app.state.gang.gang import Gang
 from app.state.plan.planner import Planner
 from app.state.plan.question.request import SearchRequest
+from topology.model import request as topology
 from topology.model.changed.capacity import emptied
 from topology.relax.anywhere import anywhere, part_anywhere
 
@@ -36,7 +37,7 @@ def fits_anywhere(planner: Planner, gang: Gang) -> bool:
 
     Autoscalers see no more than that: they make no node for it.
     """
-    return any(planner.finds(gang, _anywhere))
+    return any(planner.finds(gang, partial(_asked_as, anywhere)))
 
 
 def existing_fit(planner: Planner, gang: Gang) -> bool:
@@ -50,15 +51,14 @@ def existing_fit(planner: Planner, gang: Gang) -> bool:
         str(index): sum(each.pod.uid in gang.members for each in pod_set.unplanned)
         for index, pod_set in enumerate(planner.serving.pod_sets(gang))
     }
-    return any(planner.finds(gang, partial(_only, pods)))
+    return any(planner.finds(gang, partial(_asked_as, partial(part_anywhere, pods=pods))))
 
 
-def _only(pods: Mapping[str, int], request: SearchRequest) -> SearchRequest:
-    return replace(request, gang=part_anywhere(request.gang, pods), roomy=None, kept={})
-
-
-def _anywhere(request: SearchRequest) -> SearchRequest:
-    return replace(request, gang=anywhere(request.gang), roomy=None, kept={})
+def _asked_as(
+    change: Callable[[topology.Gang], topology.Gang], request: SearchRequest
+) -> SearchRequest:
+    """The same search for the gang as it is changed, without what its slices have already."""
+    return replace(request, gang=change(request.gang), roomy=None, kept={})
 
 
 def _emptied(request: SearchRequest) -> SearchRequest:
