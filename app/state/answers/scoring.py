@@ -32,7 +32,7 @@ from topology.fit import order, utilization
 from topology.fit.use import KnownUse
 from topology.fit.utilization import Tier
 from topology.model.explicit_tree import has_tier
-from topology.model.resources import Counts, Rows
+from topology.model.resources import Counts, Mask, Rows
 from topology.model.tree import Tree
 
 
@@ -93,12 +93,8 @@ class Scoring:
         """The scores of nodes by their names; 0 for one that is not in the tree."""
         slot_of = topology.tree.slot_of
         slots = np.fromiter(map(slot_of.get, names, repeat(-1)), np.intp, len(names))
-        is_known = slots >= 0
-        if is_known.all():
-            found = self._of(topology, tiers, request, slots)
-        else:
-            found = np.zeros(slots.size, dtype=np.int64)
-            found[is_known] = self._of(topology, tiers, request, slots[is_known])
+        found, known = np.zeros(slots.size, dtype=np.int64), _where(slots >= 0)
+        found[known] = self._of(topology, tiers, request, slots[known])
         scores: list[int] = found.tolist()
         return scores
 
@@ -125,12 +121,8 @@ class Scoring:
         used = self._known_use.by_domain(tree, capacity) if tree.nodes else None
         found = order.packing_scores(tree, capacity, request, used)[slots]
         if self.settings.fewest_fragments and slots.size:
-            has_room = capacity.may_cover(tree.node_level, request)[slots]
-            if has_room.all():  # as a rule: kube-scheduler's own filters have left these
-                return self.room_for_usual.scores(capacity, request, slots, found)
-            found[has_room] = self.room_for_usual.scores(
-                capacity, request, slots[has_room], found[has_room]
-            )
+            roomy = _where(capacity.may_cover(tree.node_level, request)[slots])
+            found[roomy] = self.room_for_usual.scores(capacity, request, slots[roomy], found[roomy])
         return found
 
     def _tiers_of(self, topology: TopologyBooks) -> tuple[Tier, ...]:
@@ -146,3 +138,8 @@ class Scoring:
             for tier, key in self.topologies.tiers(topology.name).items()
         }
         return tuple(Tier(level, tier, has_tier(tree, level)) for tier, level in levels.items())
+
+
+def _where(holds: Mask) -> Mask | slice:
+    """Where it holds: everywhere as a rule, for kube-scheduler's own filters left these nodes."""
+    return slice(None) if holds.all() else holds
