@@ -292,8 +292,7 @@ class Gang:
         settled = minimum.by_leaf(spec, posted) + Counter(self.membership.settled)
         waiting = [each for each in planned if each.pod.uid not in self.binding.posted]
         has = settled + minimum.by_leaf(spec, (each.leaf for each in waiting))
-        # Of a gang of which nothing runs, pods that have succeeded begin nothing.
-        begun: minimum.Pods = settled if self.has_started else {}
+        begun = minimum.begun(settled, runs=self.has_started)
         left_out, names = minimum.left_out(spec, has, begun), minimum.names_of(spec)
         return [each.pod.uid for each in waiting if minimum.leaf_of(names, each.leaf) in left_out]
 

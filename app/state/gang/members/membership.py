@@ -112,8 +112,7 @@ def membership_status(
     settled = minimum.by_leaf(spec, _settled(everyone, bound, spec, gone))
     has = settled + minimum.by_leaf(spec, (each.leaf for each in ready))
     may_be_apart = spec.is_elastic or (bool(bound) and spec.lifecycle.repairs_together)
-    # Of a gang of which nothing runs, pods that have succeeded begin nothing: it starts anew.
-    begun = settled if bound else NONE_GONE
+    begun = minimum.begun(settled, runs=bool(bound))
     apart = _apart(spec, ready, has, begun) if may_be_apart else ()
     unbound = tuple(_without(ready, apart)) if apart else ready
     problem = why_invalid(live, spec, joining, runs=bool(bound))

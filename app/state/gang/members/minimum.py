@@ -57,12 +57,13 @@ def least_pods(spec: GangSpec) -> int:
     return least[id(spec.root)]
 
 
-def left_out(spec: GangSpec, pods: Pods, settled: Pods) -> frozenset[str]:
+def left_out(spec: GangSpec, pods: Pods, its_begun: Pods) -> frozenset[str]:
     """The leaves whose pods wait because a group, or the leaf, has too few of them to be whole.
 
-    `pods` are those that could be placed, and those that are `settled`: have a node already.
+    `pods` are those that could be placed, and those that have a node already; `its_begun`, of
+    these the ones whose parts have begun: see `begun`.
     """
-    is_enough, is_begun = enough(spec.root, pods), any_of(spec.root, settled)
+    is_enough, is_begun = enough(spec.root, pods), any_of(spec.root, its_begun)
     found: set[str] = set()
     waiting: list[tuple[GroupSpec | LeafSpec, bool]] = [(spec.root, False)]
     while waiting:
@@ -74,6 +75,14 @@ def left_out(spec: GangSpec, pods: Pods, settled: Pods) -> frozenset[str]:
             may_join = is_enough[id(each)] or is_begun[id(each)]
             waiting.append((each, is_out or not may_join))
     return frozenset(found)
+
+
+def begun(settled: Pods, *, runs: bool) -> Pods:
+    """Of the settled pods those whose parts have begun: of a gang of which nothing runs, none.
+
+    Those that have succeeded are settled as well, and what runs no more starts anew.
+    """
+    return settled if runs else {}
 
 
 def any_of(root: GroupSpec, pods: Pods) -> Mapping[int, bool]:
