@@ -82,13 +82,17 @@ def write(answer: Any, output: Output) -> None:
 
 def namespace_at(kubeconfig: str | None, context: str | None) -> str:
     """The namespace that a context names, as kubectl finds it, or the one it takes without."""
-    from pathlib import Path
-
     from app.kube.client.kubeconfig import namespace_of
 
+    return namespace_of(kubeconfig_path(kubeconfig), context) or NO_NAMESPACE
+
+
+def kubeconfig_path(given: str | None) -> str:
+    """Where kubectl reads: what is given, else what the environment says, else in its home."""
+    from pathlib import Path
+
     home = str(Path(HOME_KUBECONFIG).expanduser())
-    path = kubeconfig or os.environ.get("KUBECONFIG") or home
-    return namespace_of(path, context) or NO_NAMESPACE
+    return given or os.environ.get("KUBECONFIG") or home
 
 
 def is_flag(given: typer.Context, parameter: str) -> bool:

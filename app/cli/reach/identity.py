@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import ssl
 from pathlib import Path
 
-from app.cli.common.options import HOME_KUBECONFIG
+from app.cli.common.options import kubeconfig_path
 from app.errors import SettingsError
 
 LONGEST_TOKEN = 64 * 1024  # bytes of the file; Corral takes less
@@ -44,10 +43,8 @@ def of_kubeconfig(file: str, context: str) -> tuple[str, str]:
     """
     from app.kube.client.credentials import Credentials
 
-    path = file or os.environ.get("KUBECONFIG", "") or str(Path(HOME_KUBECONFIG).expanduser())
-
     async def read() -> tuple[str, str]:
-        found = await Credentials.from_kubeconfig(path, context=context or None)
+        found = await Credentials.from_kubeconfig(kubeconfig_path(file), context=context or None)
         bearer = (await found.headers()).get("Authorization", "")
         scheme, _, token = bearer.partition(" ")
         return (token if scheme.lower() == "bearer" else ""), found.authority

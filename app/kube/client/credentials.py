@@ -20,7 +20,7 @@ from kubernetes_asyncio.client import Configuration
 from kubernetes_asyncio.config import load_incluster_config, load_kube_config
 
 from app.errors import SettingsError
-from app.kube.client.kubeconfig import current_context, files_of
+from app.kube.client.kubeconfig import contents_of, current_context
 
 RENEW_SECONDS = 60.0  # client-go re-reads token files as often; mounted tokens live an hour
 LOAD_SECONDS = 30.0  # an exec plugin may talk to a cloud, but not for ever
@@ -60,12 +60,12 @@ class Credentials:
         """
         configuration = Configuration()
         try:
-            files = files_of(str(path))
+            contents = contents_of(str(path))
             async with asyncio.timeout(LOAD_SECONDS):
                 # Never written back: the file may be a read-only mount shared with others.
                 loader = await load_kube_config(
-                    os.pathsep.join(files),
-                    context=context or current_context(files),
+                    os.pathsep.join(contents),
+                    context=context or current_context(contents),
                     client_configuration=configuration,
                     persist_config=False,
                 )

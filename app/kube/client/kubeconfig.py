@@ -6,14 +6,18 @@ Source: kubernetes staging/src/k8s.io/client-go/tools/clientcmd/loader.go (v1.36
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+Contents = Mapping[str, dict[str, Any]]
+"""By file, in their order."""
 
-def files_of(path: str) -> list[str]:
-    """The files that a path or a list of paths names; of a list those that exist, as kubectl does.
+
+def contents_of(path: str) -> Contents:
+    """What the files of a path, or of a list of paths, say: of a list those that exist.
 
     Raises: FileNotFoundError if there is none; ValueError for one that is no kubeconfig.
     """
@@ -22,16 +26,19 @@ def files_of(path: str) -> list[str]:
     if not files:
         are_folders = any(Path(each).expanduser().exists() for each in named)
         raise FileNotFoundError("not a file" if are_folders else "no such file")
+    contents = dict[str, dict[str, Any]]()
     for each in files:
-        if not isinstance(_content(each), dict):
+        content = yaml.safe_load(Path(each).expanduser().read_bytes())
+        if not isinstance(content, dict):
             which = f"{each}: " if len(named) > 1 else ""
             raise ValueError(f"{which}it has no clusters, contexts and users")
-    return files
+        contents[each] = content
+    return contents
 
 
-def current_context(files: list[str]) -> str | None:
+def current_context(contents: Contents) -> str | None:
     """That of the first file which names one, as in kubectl; its loader takes the last one's."""
-    found = (_content(each).get("current-context") for each in files)
+    found = (each.get("current-context") for each in contents.values())
     return next((each for each in found if each), None)
 
 
@@ -41,16 +48,12 @@ def namespace_of(path: str, context: str | None = None) -> str:
     What is wrong with a file is said where the rest of it is read.
     """
     try:
-        files = files_of(path)
-        name = context or current_context(files)
-        for file in files:
-            for each in _content(file).get("contexts") or ():
+        contents = contents_of(path)
+        name = context or current_context(contents)
+        for content in contents.values():
+            for each in content.get("contexts") or ():
                 if each["name"] == name:
                     return str((each.get("context") or {}).get("namespace") or "")
     except (OSError, ValueError, LookupError, TypeError, AttributeError, yaml.YAMLError):
         return ""
     return ""
-
-
-def _content(file: str) -> Any:
-    return yaml.safe_load(Path(file).expanduser().read_bytes())
