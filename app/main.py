@@ -22,7 +22,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 
-import structlog
 from fastapi import APIRouter
 
 from app.admission.namespaces import Namespaces
@@ -38,7 +37,6 @@ from app.api.standing import Standing
 from app.controllers.audit import AuditController
 from app.controllers.writers import Receivers, Writers
 from app.dialects.registry import DIALECTS, Dialects
-from app.errors import CorralError
 from app.explain.changes import Changes
 from app.extender.health import health
 from app.extender.routes import Limits, Port, verbs
@@ -47,7 +45,7 @@ from app.kube.client.transport import Transport
 from app.kube.core.objects import PodRecord
 from app.kube.decoding.decode import with_kept
 from app.kube.leading.lease import NeighbourLease
-from app.kube.watch.events import Event, Kind
+from app.kube.watch.events import Event
 from app.kube.watch.reflector import Pace, Reflector
 from app.kube.watch.resource import Resource
 from app.metrics import Metrics
@@ -60,6 +58,7 @@ from app.process.records.journal_file import JournalFile
 from app.process.serving.exposition import Exposition, shapes_of
 from app.process.serving.ports import Routes, ports_of
 from app.process.taking_over import TakingOver
+from app.process.watches.problems import WatchProblems
 from app.settings import Settings
 from app.simulate.simulating import Rules
 from app.state.effects import Bind, BindOutcome, Effect, ReadAgain
@@ -68,8 +67,6 @@ from app.state.inputs import Inputs
 from app.state.journal.record import Recorder
 from app.state.objects.kept_objects import KeptObjects
 from app.verbs.bind import BindDesk
-
-log = structlog.get_logger(__name__)
 
 ANSWER_MARGIN_SECONDS = 0.5  # a held /bind outlives the engine's own deadline by this
 HELD_SHARE = 7 / 8  # of all connections, for requests at /bind that wait
@@ -315,12 +312,9 @@ def _reflectors(
     """One watch per kind of object."""
     pace = Pace(silence_seconds=settings.watch_silence_seconds)
 
-    def problem(kind: Kind, error: CorralError) -> None:
-        metrics.watch_problems[kind].inc()
-        log.warning("watch", kind=kind, problem=str(error))
-
+    problems = WatchProblems(metrics.watch_problems)
     reflectors = tuple(
-        Reflector(transport, resource, sink, pace=pace, on_problem=problem)
+        Reflector(transport, resource, sink, pace=pace, on_problem=problems.note)
         for resource, sink in sinks
     )
     for each in reflectors:

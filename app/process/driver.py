@@ -22,7 +22,7 @@ from app.kube.watch.events import Applied, Deleted, Event, Listed
 from app.metrics import Metrics
 from app.process.collector import Collector
 from app.process.records.tracing import Trace, untraced
-from app.process.watch_lag import WatchLag
+from app.process.watches.lag import WatchLag
 from app.state.effects import (
     Bind,
     BindOutcome,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.process.watch_lag import LONGEST_SECONDS, MOST_AWAITED, MOST_GONE, WatchLag
+from app.process.watches.lag import LONGEST_SECONDS, MOST_AWAITED, MOST_GONE, WatchLag
 
 
 def lag():

@@ -1,0 +1,1 @@
+"""What is watched of the watches: how far they are behind, and what is wrong with them."""
