@@ -145,6 +145,7 @@ def _runs_on(engine: Engine, gang: Gang) -> RunsOn | None:
         nodes=len(names),
         examples=tuple(nsmallest(MOST_SHOWN, names)),
         domains=tuple(nsmallest(MOST_SHOWN, domains)),
+        more_domains=max(0, len(domains) - MOST_SHOWN),
     )
 
 

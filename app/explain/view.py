@@ -167,6 +167,8 @@ class RunsOn(View):
     """Eight of them at most, by name."""
     domains: tuple[str, ...] = ()
     """Of the levels that the gang names, such as `rack=r7`: eight at most."""
+    more_domains: int = Field(default=0, ge=0)
+    """How many there are beyond those."""
 
 
 class Explanation(View):

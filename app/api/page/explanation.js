@@ -24,7 +24,7 @@ export function explained(explanation) {
       fact("Taken by", blockers.map((each) => `${each.who}, ${plural(each.pods, "pod")}${each.is_reserved ? " to come" : ""}`)),
       fact("Excluded", excluded.map(exclusion)),
       fact("Needs nodes", needsNodes(gang.needs_nodes, best)),
-      fact("Runs on", runsOn ? [...runsOn.domains.map(place), `${plural(runsOn.nodes, "node")}: ${listed(runsOn.examples, runsOn.nodes)}`] : []),
+      fact("Runs on", runsOn ? places(runsOn) : []),
       fact("Awaited", awaited.map((each) => `pod ${each}`)),
       fact("To do", explanation.advice),
       fact("Next try", waits ? `when ${explanation.tries_again}${pause(explanation.retry_seconds)}` : ""),
@@ -37,6 +37,11 @@ export function place(text) {
   const found = domainNamed(state.map, text);
   if (!found) return text;
   return element("button", { type: "button", class: "link", click: () => select(found) }, `${short(state.map.domains[found.level].level)} ${found.path}`);
+}
+
+function places({ domains, more_domains: more, nodes, examples }) {
+  const beyond = more ? [`and ${plural(more, "more domain")}`] : [];
+  return [...domains.map(place), ...beyond, `${plural(nodes, "node")}: ${listed(examples, nodes)}`];
 }
 
 function shortage(short) {

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 WAITS = ("gathering", "waiting", "repairing")
 NOT_FOUND = 404
 WIDTH = 12  # of the words in front
-MOST_DOMAINS = 7  # one less than an answer has at most
 NO_NODES = {  # why node autoscalers make none
     "fragmented": "the pods fit on free nodes, but not together",
     "gradual": "the pods that exist fit on free nodes",
@@ -56,6 +55,7 @@ def explain(
     """
     from app.cli.gangs.server import Refused, ask
 
+    said = namespace
     within, name = _named(name, namespace)
     namespace = within or corral.namespace
     try:
@@ -65,6 +65,8 @@ def explain(
             raise
         lists = f"corral gangs -n {namespace} lists those of this namespace, -A all"
         hint = f"a gang is known once one of its pods exists; {lists}"
+        if within and not said:
+            hint += "; before the / stands a namespace, not a kind"
         raise Refused(error.status, f"{error}; {hint}") from error
     match output:
         case options.Output.TABLE:
@@ -127,10 +129,10 @@ def _block(word: str, lines: Any) -> Iterator[str]:
 def _runs_on(found: dict[str, Any] | None) -> Iterator[str]:
     if found is None:
         return
-    domains = found["domains"]  # not all of them, if there are as many as the API names
-    yield from domains[:MOST_DOMAINS]
-    if len(domains) > MOST_DOMAINS:
-        yield "and more domains"
+    yield from found["domains"]
+    others = found.get("more_domains", 0)
+    if others:
+        yield f"and {others} more domain{'s' if others > 1 else ''}"
     examples = found["examples"]
     more = ", …" if found["nodes"] > len(examples) else ""
     nodes = "1 node" if found["nodes"] == 1 else f"{found['nodes']} nodes"

@@ -335,6 +335,18 @@ def test_of_a_gang_that_runs_its_nodes_and_domains_are_named_eight_at_most() -> 
     assert found is not None
     assert (found.nodes, found.domains) == (12, (f"{BLOCK}=b0",))
     assert found.examples == tuple(f"n{at:02}" for at in range(8))
+    assert found.more_domains == 0
+
+
+def test_of_a_gang_in_many_domains_eight_are_named_and_the_others_counted() -> None:
+    world = World([node(f"b0/r{at}/n{at:02}") for at in range(11)])
+    preferred = {"kueue.x-k8s.io/podset-preferred-topology": RACK}
+    pods = [pod(f"g{at}", annotations=group("g", 11, **preferred)) for at in range(11)]
+    world.put(*pods)
+    assert len(world.schedule(*pods)) == 11
+    found = explained(world).runs_on
+    assert found is not None
+    assert (len(found.domains), found.more_domains) == (8, 3)
 
 
 def test_every_reason_has_its_advice() -> None:

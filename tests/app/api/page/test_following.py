@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from app.cli.showcase import BLOCK, RACK, TOO_BIG, Showpiece
 from tests.app.api.page.conftest import Cluster, Watched
@@ -53,6 +53,22 @@ def test_what_was_decided_is_listed_newest_first(page: Page, cluster: Cluster) -
     assert whats[:4] == ["running", "binding", "placed", "complete"]
     its.first.get_by_role("button").click()
     expect(page.get_by_role("article").locator("h3")).to_have_text("default/told")
+
+
+def test_of_a_gang_in_many_domains_it_says_how_many_are_not_named(
+    page: Page, cluster: Cluster
+) -> None:
+    def answered(route: Route) -> None:
+        found = route.fetch().json()
+        found["runs_on"]["more_domains"] = 3
+        route.fulfill(json=found)
+
+    cluster.create(Showpiece("wide", 2, 1, 1, "required", RACK))
+    runs = row(page, "wide")
+    expect(runs.locator(".phase")).to_have_text("running")
+    page.route("**/explanation*", answered)
+    runs.get_by_role("button").click()
+    expect(page.get_by_role("article")).to_contain_text("and 3 more domains")
 
 
 def test_a_node_that_is_closed_is_shown_without_reload(page: Page, cluster: Cluster) -> None:
