@@ -6,7 +6,7 @@ Label values are bounded (verbs, kinds, outcomes, phases); children are bound on
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -57,7 +57,7 @@ BROKEN_REQUESTS = (
 TICK_WORK = ("searches", "roll_calls")
 
 _UNITS = {"cpu": 1000}  # counted in thousandths
-MOST_RESOURCES = 64  # shown by name: pods may request any
+MOST_RESOURCES = 64  # that no node offers, shown by name: pods may request any
 
 # Seconds. From a pass-through (0.2 ms) to the httpTimeout of /bind, which waits for its gang.
 _BUCKETS = (
@@ -359,18 +359,26 @@ class Metrics:
         pods: int,
         resources: Mapping[str, int],
         oldest_seconds: float,
+        offered: Container[str] = (),
     ) -> None:
         """Publish what gangs ask node autoscalers for, in all.
 
         `gangs`: by why they need nodes. `resources`: as in a request; one not named any more is 0.
+        `offered`: the resources of nodes, which names that pods make up do not keep out.
         """
         for reason, number in gangs.items():
             self._needs.labels(reason).set(number)
         self._needs_pods.set(pods)
         self._needs_oldest.set(oldest_seconds)
+        others = sum(resource not in offered for resource in self._needed)
         for resource in resources:
-            if len(self._needed) < MOST_RESOURCES:
+            if resource in self._needed:
+                continue
+            if resource in offered:
                 self._needed.add(resource)
+            elif others < MOST_RESOURCES:
+                self._needed.add(resource)
+                others += 1
         for resource in self._needed:
             amount = resources.get(resource, 0)
             self._needs_resource.labels(resource).set(amount / _UNITS.get(resource, 1))

@@ -11,6 +11,7 @@ from app.metrics import (
     BIND_OUTCOMES,
     BROKEN_REQUESTS,
     CERTIFICATE_OUTCOMES,
+    MOST_RESOURCES,
     PLACE_OUTCOMES,
     REMOVAL_OUTCOMES,
     REMOVALS,
@@ -103,6 +104,18 @@ def test_kinds_that_are_watched_have_their_series_from_the_start_and_others_on_u
     assert value("corral_watch_problems_total", {"kind": "Pod"}) == 0
     assert value("corral_watch_problems_total", {"kind": "Job"}) == 1
     assert value("corral_admission_rejected_total", {"kind": "Pod"}) == 0
+
+
+def test_what_nodes_offer_is_shown_however_many_names_tenants_make_up():
+    metrics = Metrics()
+    made_up = {f"tenant.example/r{at}": 1 for at in range(2 * MOST_RESOURCES)}
+    wanted = {**made_up, "nvidia.com/gpu": 8}
+    for _ in range(2):
+        metrics.show_needs({"never": 1}, 1, wanted, 0.0, offered={"nvidia.com/gpu"})
+    series = metrics.exposition().decode().count("corral_needs_nodes_resource{")
+    value = metrics.registry.get_sample_value
+    assert value("corral_needs_nodes_resource", {"resource": "nvidia.com/gpu"}) == 8
+    assert series == MOST_RESOURCES + 1
 
 
 def test_which_corral_it_is_is_a_series_for_joins():

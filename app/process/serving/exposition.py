@@ -53,7 +53,13 @@ class Exposition:
         self._show_held()
         self._show_slots()
         needs = self.engine.marks.needs(now)
-        self.metrics.show_needs(needs.gangs, needs.pods, needs.resources, needs.oldest_seconds)
+        self.metrics.show_needs(
+            needs.gangs,
+            needs.pods,
+            needs.resources,
+            needs.oldest_seconds,
+            offered=self.engine.books.axis,
+        )
         return self.metrics.exposition()
 
     def _show_gangs(self, now: float) -> None:
