@@ -397,7 +397,7 @@ class Metrics:
         )
         self.given_back = self._counters(
             "corral_given_back",
-            "Gangs and their pods that were born in place and evicted, to start elsewhere",
+            "Gangs, and their pods, that their controllers were to make again to start elsewhere",
             "kind",
             GIVEN_BACK,
         )
