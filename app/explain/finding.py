@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
+from urllib.parse import quote, unquote
 
 from app.dialects.spec import GangKey
 from app.explain.elsewhere import LED, of_follower
@@ -45,7 +46,7 @@ def listed(
     `whose`: the Lease, in words, if another Corral leads.
     """
     led = LED if whose else ()
-    last = tuple(after.split("/")) if after else ()
+    last = _place_in(after)
     first: list[tuple[_Place, GangKey]] = []
     for gangs in _gangs(engine, tuple(engine.gangs.by_key)):
         found = (
@@ -69,13 +70,23 @@ def listed(
             if key in engine.gangs.by_key
         ]
         yield None
-    more = "/".join(first[limit - 1][0]) if len(first) > limit else ""
+    more = _text_of(first[limit - 1][0]) if len(first) > limit else ""
     yield GangPage(gangs=tuple(page), next=more)
 
 
 def _place(key: GangKey) -> _Place:
-    """Where its gang comes in a list, in words without a slash."""
+    """Where its gang comes in a list."""
     return key.namespace, key.name, key.source, key.epoch
+
+
+def _text_of(place: _Place) -> str:
+    """A place as a page is asked for by it; an epoch and a name may have slashes."""
+    return "/".join(quote(each, safe="") for each in place)
+
+
+def _place_in(text: str) -> _Place:
+    """The same, read back; "": before all places."""
+    return tuple(unquote(each) for each in text.split("/")) if text else ()
 
 
 def _gangs(engine: Engine, keys: Sequence[GangKey]) -> Iterator[list[Gang]]:

@@ -16,6 +16,7 @@ from app.state.gang.members.member import Member
 from app.state.gang.reasons import Reason
 from tests.app.state.world import World, four_racks, members
 from tests.records import RACK, REQUIRED, group, job_pods, pod
+from tests.workload_pods import job_set
 
 change = msgspec.structs.replace
 _R = TypeVar("_R")
@@ -91,6 +92,18 @@ def several() -> World:
 
 def test_pages_have_every_gang_once_and_in_order() -> None:
     assert names_in(several()) == ["default/a", "default/b", "default/d", "default/e", "other/c"]
+
+
+def test_pages_go_on_after_a_gang_with_a_slash_in_its_key() -> None:
+    """As the gang of a JobSet has, for its attempt, and one whose user wrote any text as a name."""
+    world = World(four_racks())
+    for name in ("a", "b", "c"):
+        jobs, pods = job_set(name, {"workers": (1, 1)}, RACK)
+        world.put(*jobs, *pods)
+    world.put(pod("p", annotations=group("a/%2F/b", 1)))
+    world.tick()
+    found = names_in(world)
+    assert found == ["default/a", "default/a/%2F/b", "default/b", "default/c"]
 
 
 def test_a_list_may_be_of_one_namespace_phase_or_reason() -> None:
