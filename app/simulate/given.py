@@ -11,6 +11,16 @@ from app.simulate.body import Unreadable
 
 PRIORITY_CLASS = ("scheduling.k8s.io", "PriorityClass")
 LONGEST_NAME, LONGEST_NAMESPACE = 253, 63
+# What an object has that was read of a cluster, and none that is created: the API server leaves it
+# out. A status it leaves out as well, but of kinds whose status is no part of its own.
+_READ = (
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "generation",
+    "resourceVersion",
+)
+_KEEPS_STATUS = (("scheduling.volcano.sh", "PodGroup"),)
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _NAMESPACE = re.compile(_LABEL, re.ASCII)
 _NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*", re.ASCII)
@@ -80,5 +90,9 @@ def _given(at: int, content: Object, namespace: str) -> Given:
             f"{where}, {kind} {name} of {api_version}: cannot be simulated: Corral does not read"
             f" which pods it makes; it reads {kinds}"
         )
-    named = {**metadata, "name": name, "namespace": its, "uid": f"simulated-{at}"}
-    return Given(group, kind, its, name, {**content, "metadata": named})
+    kept = {key: value for key, value in metadata.items() if key not in _READ}
+    named = {**kept, "name": name, "namespace": its, "uid": f"simulated-{at}"}
+    made = {**content, "metadata": named}
+    if (group, kind) not in _KEEPS_STATUS:
+        made.pop("status", None)
+    return Given(group, kind, its, name, made)
