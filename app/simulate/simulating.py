@@ -80,14 +80,17 @@ def simulate(
     return _Run(engine, copy, found, admission, sees_all=sees_all).simulation()
 
 
-def _without(copy: Copy, given: Iterable[Given]) -> tuple[Copy, frozenset[str]]:
+def _without(copy: Copy, given: Sequence[Given]) -> tuple[Copy, frozenset[str]]:
     """The copy without the objects in whose places these come."""
-    names = {str(each): None for each in given}
+    # Several API groups have a PodGroup, and two a Job.
+    pairs = dict.fromkeys((one.group, one.kind) for one in given)
+    kinds = {each: copy.dialects.kind_of(*each) for each in pairs}
+    names = {(kinds[one.group, one.kind], one.namespace, one.name): str(one) for one in given}
     replaced: dict[str, None] = {}
     kept: list[ObjectRecord] = []
     for record in copy.objects:
-        name = f"{record.kind.partition('.')[0]} {record.namespace}/{record.name}"
-        if name in names:
+        name = names.get((record.kind, record.namespace, record.name))
+        if name is not None:
             replaced[name] = None
         else:
             kept.append(record)

@@ -178,6 +178,15 @@ def test_an_object_that_exists_is_told_and_another_takes_its_place() -> None:
     assert any("exists" in each for each in found.notes)
 
 
+def test_an_object_of_another_api_group_with_the_same_name_stays() -> None:
+    """A Job of batch is no vcjob, nor is Kubernetes' PodGroup Volcano's."""
+    engine = engine_of(two(), native_pod_groups="on")
+    vcjob = {"metadata": {"namespace": "default", "name": "t", "uid": "uid-vcjob"}, "spec": {}}
+    engine.apply(Applied(read(engine, "Job.batch.volcano.sh", vcjob)), NOW)
+    found = simulated(engine, job("t", 2))
+    assert (found.verdict, found.notes) == (Verdict.FITS, ())
+
+
 def test_pods_that_are_too_young_to_go_are_left_alone() -> None:
     engine = engine_of(two(), preempt_min_runtime_seconds=600.0)
     assert Copy.of(engine, AT, 10_000.0).standing.spared.newest == 9_400.0
