@@ -88,6 +88,7 @@ class Admission:
         for name in ("containers", "initContainers"):
             if isinstance(spec.get(name), list):
                 spec[name] = [_with_requests(each) for each in spec[name]]
+        _set_requests_of_pod(spec)
         if not isinstance(spec.get("priority"), int):
             spec["priority"] = self._priority(spec.get("priorityClassName"))
         return {**content, "spec": spec}
@@ -110,6 +111,42 @@ def _with_requests(container: Any) -> Any:
         return container
     requests = {**limits, **own}
     return {**container, "resources": {**resources, "requests": requests}}
+
+
+def _set_requests_of_pod(spec: Object) -> None:
+    """The limits of the pod itself as its requests, of resources that no container requests.
+
+    Source: kubernetes v1.36 pkg/apis/core/v1/defaults.go, defaultPodRequests.
+    """
+    resources = spec.get("resources")
+    if not isinstance(resources, dict) or not (limits := _quantities(resources, "limits")):
+        return
+    containers = [*_listed(spec, "containers"), *_listed(spec, "initContainers")]
+    asked = {name for each in containers for name in _requests_of(each)}
+    asked |= _quantities(resources, "requests").keys()
+    own = {name: its for name, its in limits.items() if _is_of_pods(name) and name not in asked}
+    requests = {**_quantities(resources, "requests"), **own}
+    spec["resources"] = {**resources, "requests": requests}
+
+
+def _requests_of(container: Any) -> Object:
+    resources = container.get("resources") if isinstance(container, dict) else None
+    return _quantities(resources, "requests")
+
+
+def _quantities(resources: Any, name: str) -> Object:
+    found = resources.get(name) if isinstance(resources, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _listed(spec: Object, name: str) -> list[Any]:
+    found = spec.get(name)
+    return found if isinstance(found, list) else []
+
+
+def _is_of_pods(resource: str) -> bool:
+    """Whether a pod as a whole may have a limit of it."""
+    return resource in ("cpu", "memory") or resource.startswith("hugepages-")
 
 
 def patched(content: Object, operations: list[Operation]) -> Object:

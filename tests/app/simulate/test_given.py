@@ -87,3 +87,28 @@ def test_the_status_of_an_object_that_has_it_as_a_part_of_its_own_stays() -> Non
     group = {"apiVersion": api, "kind": "PodGroup", "metadata": {"name": "g"}, "status": {"a": 1}}
     (given,) = all_given([group], "default")
     assert given.content["status"] == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("resources", "container", "needs"),
+    [
+        pytest.param({"limits": {"cpu": "65"}}, {}, True, id="limit_of_the_pod"),
+        pytest.param({"limits": {"cpu": "65"}}, {"requests": {"cpu": "1"}}, False, id="container"),
+        pytest.param(
+            {"limits": {"cpu": "65"}, "requests": {"cpu": "1"}}, {}, False, id="request_of_the_pod"
+        ),
+        pytest.param({"limits": {"cpu": "65"}}, {"limits": {"cpu": "2"}}, False, id="filled_in"),
+        pytest.param({"limits": {"example.com/x": "9"}}, {}, False, id="no_resource_of_pods"),
+        pytest.param({"limits": {"hugepages-2Mi": "2Mi"}}, {}, True, id="huge_pages"),
+        pytest.param({"limits": 3}, {}, False, id="no_limits"),
+    ],
+)
+def test_a_pod_requests_what_it_is_limited_to_as_a_whole(
+    resources: Thing, container: Thing, needs: bool
+) -> None:
+    """On nodes of 64 CPUs, without huge pages."""
+    thing = pod()
+    thing["spec"] = {**thing["spec"], "containers": [{"name": "m", "resources": container}]}
+    thing["spec"]["resources"] = resources
+    found = simulated(thing).verdict
+    assert found is (Verdict.DOES_NOT_FIT if needs else Verdict.FITS)
