@@ -111,9 +111,16 @@ def make(found: Iterable[Made], admission: Admission, resources: Sequence[Resour
         if each.unread and not each.errors:
             each.errors.append(Error(object=str(given), field="", message=each.unread))
         each.notes = list(dict.fromkeys(each.notes))
-        spec = given.content.get("spec")
-        if isinstance(spec, dict) and spec.get("suspend") is True:
+        if _is_suspended(given.content):
             each.notes.append(f"{given} is suspended: this is what becomes of it once it is not")
+
+
+def _is_suspended(content: Object) -> bool:
+    """Whether the controller of an object makes no pods of it for now; Kubeflow's has a policy."""
+    spec = content.get("spec")
+    policy = spec.get("runPolicy") if isinstance(spec, dict) else None
+    places = (each for each in (spec, policy) if isinstance(each, dict))
+    return any(each.get("suspend") is True for each in places)
 
 
 def _take(made: Made, part: Part, admission: Admission, resources: Sequence[Resource]) -> None:

@@ -90,6 +90,22 @@ def test_the_status_of_an_object_that_has_it_as_a_part_of_its_own_stays() -> Non
 
 
 @pytest.mark.parametrize(
+    ("is_of_policy", "is_suspended"), [(False, True), (True, True), (False, False), (True, False)]
+)
+def test_what_is_suspended_is_told_wherever_its_kind_says_so(
+    is_of_policy: bool, is_suspended: bool
+) -> None:
+    thing, said = job(), {"suspend": is_suspended}
+    if is_of_policy:
+        spec = {"pytorchReplicaSpecs": {"Worker": {"replicas": 4, "template": template()}}}
+        thing = {**thing, "apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "spec": spec}
+    thing["spec"] = {**thing["spec"], **({"runPolicy": said} if is_of_policy else said)}
+    found = simulated(thing)
+    assert found.verdict is Verdict.FITS
+    assert any("is suspended" in each for each in found.notes) is is_suspended
+
+
+@pytest.mark.parametrize(
     ("resources", "container", "needs"),
     [
         pytest.param({"limits": {"cpu": "65"}}, {}, True, id="limit_of_the_pod"),
