@@ -23,9 +23,10 @@ from app.dialects.workloads.record import failure_limit_of
 from app.dialects.workloads.stateful_set import decode_stateful_set
 from app.kube.core.objects import Owner
 from app.kube.watch.events import Listed
+from app.state.effects import Delete
 from tests.app.dialects.claims import claim_of
 from tests.app.state.world import World, four_racks
-from tests.records import GPU, RACK, REQUIRED, job_owner, pod
+from tests.records import GPU, RACK, REQUIRED, job, job_owner, job_pods, pod
 from tests.workload_pods import (
     COMPLETION_INDEX,
     POD_INDEX,
@@ -116,6 +117,17 @@ def test_the_rest_of_a_job_is_placed_by_its_numbers_when_it_is_resumed() -> None
     assert world.reports == []
 
 
+@REPORTED(reason="pods in excess are deleted at first sight, whatever declares the size")
+def test_pods_of_a_job_that_grows_may_come_before_it_is_known_to_have_grown() -> None:
+    """They are of two watches. A pod that is deleted counts as failed in its Job (backoffLimit)."""
+    world = World(four_racks(), delete_excess_pods=True)
+    world.put(job("j", 2), *job_pods("j", 4, **{REQUIRED: RACK}))
+    world.tick()
+    world.put(job("j", 4))
+    world.tick()
+    assert world.told(Delete) == []
+
+
 # -- JobSet ----------------------------------------------------------------------------------------
 
 
@@ -182,8 +194,8 @@ def test_rules_say_whether_a_job_set_survives_a_job_that_fails(
     """Source: jobset v0.12 pkg/controllers/failure_policy.go."""
     said = {**in_order(), "failurePolicy": {"maxRestarts": restarts, "rules": [{"action": action}]}}
     whole = read(decode_job_set, said)
-    job = read(decode_job, {"parallelism": 8, "backoffLimit": 0})
-    assert (failure_limit_of(job, whole) is not None) is ends
+    of_it = read(decode_job, {"parallelism": 8, "backoffLimit": 0})
+    assert (failure_limit_of(of_it, whole) is not None) is ends
 
 
 @REPORTED(reason="status.restarts is counted, also those that do not count towards maxRestarts")
