@@ -53,6 +53,32 @@ def test_a_task_of_partitions_needs_as_many_of_them_as_it_says() -> None:
 @REPORTED(reason="dependsOn of tasks is not read")
 def test_a_task_that_depends_on_another_has_no_pods_at_first() -> None:
     """Source: volcano v1.14 pkg/controllers/job/job_controller_actions.go, syncJob."""
-    tasks = [{"name": "a"}, {"name": "b", "dependsOn": {"name": ["a"]}}]
+    one = {"replicas": 1, "minAvailable": 1}
+    tasks = [{"name": "a", **one}, {"name": "b", "dependsOn": {"name": ["a"]}, **one}]
     pods = names_of_pods(made("batch.volcano.sh/v1alpha1", "Job", {"tasks": tasks}))
     assert pods == ["w-a-0"]
+
+
+@REPORTED(reason="what says no number of replicas has one, of whichever kind")
+@pytest.mark.parametrize(
+    ("api", "kind", "spec"),
+    [
+        pytest.param(
+            "grove.io/v1alpha1",
+            "PodCliqueSet",
+            {"template": {"cliques": [{"name": "c", "spec": {"replicas": 1}}]}},
+            id="pod_clique_set",
+        ),
+        pytest.param("batch.volcano.sh/v1alpha1", "Job", {"tasks": [{"name": "t"}]}, id="vcjob"),
+        pytest.param(
+            "kubeflow.org/v2beta1",
+            "MPIJob",
+            {"mpiReplicaSpecs": {"Worker": {"template": {}}}},
+            id="mpi_workers",
+        ),
+    ],
+)
+def test_some_kinds_have_no_pods_where_they_say_no_number(api: str, kind: str, spec: Thing) -> None:
+    """Source: grove v0.1.0-alpha.8 operator/api/core/v1alpha1/podcliqueset.go; volcano v1.14
+    config/crd; mpi-operator v0.7 pkg/apis/kubeflow/v2beta1/default.go."""
+    assert names_of_pods(made(api, kind, spec)) == []

@@ -262,3 +262,14 @@ def test_a_pod_of_another_scheduler_that_has_succeeded_is_none_of_the_gang() -> 
     record = workload("TFJob", "t", {}, templates=templates, succeeded=1)
     claim: Claim = claim_of(training_pods("TFJob", "t", {"Worker": 4}, RACK)[0])
     assert spec_of(claim.gang, record).pods == 4
+
+
+@REPORTED(reason="a replica type without a number has one pod, of whichever kind")
+def test_an_mpi_job_that_says_no_number_has_no_workers() -> None:
+    """Its operator fills that in for itself alone, and never stores it.
+
+    Source: mpi-operator v0.7 pkg/apis/kubeflow/v2beta1/default.go, setDefaultsTypeWorker.
+    """
+    parts = {name: {"template": template(requests={GPU: 8})} for name in ("Launcher", "Worker")}
+    spec = {"mpiReplicaSpecs": parts}
+    assert read(partial(decode_training_job, kind="MPIJob"), spec).pods == 1
