@@ -32,6 +32,16 @@ def test_the_pods_of_a_stateful_set_are_numbered_from_where_it_says() -> None:
     assert names_of_pods(made("apps/v1", "StatefulSet", spec)) == ["w-5", "w-6"]
 
 
+@REPORTED(reason="spec.scheduling of a Job is read by the webhook alone")
+def test_a_job_that_says_how_its_pods_are_scheduled_has_a_pod_group() -> None:
+    """Simulated, its pods are no gang. Source: KEP-5547 "Job API Changes" (v1.37)."""
+    said = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+    spec = {"parallelism": 2, "completions": 2, "completionMode": "Indexed", "scheduling": said}
+    things = made("batch/v1", "Job", spec)
+    assert "PodGroup" in [each["kind"] for each in things]
+    assert all("schedulingGroup" in each["spec"] for each in things if each["kind"] == "Pod")
+
+
 @REPORTED(reason="the first replicated Job counts as the one to wait for, though it has no Jobs")
 def test_the_first_jobs_that_there_are_come_first_in_order() -> None:
     """Source: jobset v0.12 pkg/controllers/startup_policy.go, allReplicasStarted."""
