@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 HEADER_BYTES = 64 * 1024  # kube-scheduler sends 200 bytes
@@ -123,6 +123,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._named_bytes = 0  # of complete header lines
         self._body_bytes = 0
         self._under_way: deque[int] = deque()  # bytes of each body, in order of the answers
+        self._unanswered: deque[RequestResponseCycle] = deque()  # with headers; the first one runs
         self._is_over_budget = False
         self._deadline: asyncio.TimerHandle | None = None
 
@@ -143,6 +144,9 @@ class GuardedProtocol(HttpToolsProtocol):
         self.taken.idle.pop(self, None)
         self.taken.body_bytes -= sum(self._under_way)
         self._under_way.clear()
+        for each in self._unanswered:  # uvicorn tells the last one only, and that waits its turn
+            each.disconnected = True
+            each.message_event.set()
         super().connection_lost(exc)
         self._unset_keepalive_if_required()
 
@@ -184,6 +188,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._has_headers = True
         self._bytes_since_part = 0
         super().on_headers_complete()
+        self._unanswered.append(self.cycle)
 
     def on_url(self, url: bytes) -> None:
         self._count(len(url))
@@ -212,6 +217,7 @@ class GuardedProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
+        self._unanswered.popleft()
         if self._under_way:  # else the connection is lost, and they were given back then
             self.taken.body_bytes -= self._under_way.popleft()
         if not self._under_way and not self.transport.is_closing():

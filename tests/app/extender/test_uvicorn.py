@@ -46,6 +46,7 @@ OWN_STATE = {
     "_named_bytes",
     "_body_bytes",
     "_under_way",
+    "_unanswered",
     "_is_over_budget",
     "_deadline",
 }

@@ -340,6 +340,23 @@ async def test_more_than_so_many_do_not_follow() -> None:
             assert len(await until_synced(said)) == 3
 
 
+@pytest.mark.parametrize("follows", [0, 1, 2])
+async def test_who_goes_follows_no_longer_whatever_else_he_asked(
+    monkeypatch: pytest.MonkeyPatch, follows: int
+) -> None:
+    """Requests that wait for their turn on a connection end with it, and so does the one before."""
+    monkeypatch.setattr(stream, "KEEP_ALIVE_SECONDS", 0.02)
+    async with Corral(world_of_three()).serving() as corral:
+        host, _, port = corral.url.removeprefix("http://").partition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        writer.write(b"GET /v1/gangs HTTP/1.1\r\nHost: localhost\r\n\r\n" * follows)
+        await reader.readuntil(b"event: synced")
+        assert len(corral.stream) == 1
+        writer.transport.abort()
+        await until(lambda: len(corral.stream) == 0)
+
+
 # -- who may follow --------------------------------------------------------------------------------
 
 
