@@ -105,9 +105,10 @@ def unborn(mutation: Mutation) -> list[Operation]:
     _, nodes = corral.own_shape(pod)
     if nodes is None or corral.BORN not in pod.annotations:
         return mutation.operations
-    place = f"/spec/affinity/nodeAffinity/{REQUIRED}"
-    said = f"/metadata/annotations/{escaped(corral.BORN)}"
-    return [*mutation.operations, Operation("remove", place), Operation("remove", said)]
+    removed = [f"/metadata/annotations/{escaped(corral.BORN)}"]
+    if pod.shape.terms:  # its user may say so of a pod that has none
+        removed.append(f"/spec/affinity/nodeAffinity/{REQUIRED}")
+    return [*mutation.operations, *(Operation("remove", place) for place in removed)]
 
 
 def _affinity(raw: Json, nodes: tuple[str, ...]) -> Operation:

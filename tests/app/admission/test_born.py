@@ -109,6 +109,18 @@ async def test_a_pod_whose_own_affinity_names_more_than_nodes_keeps_it_behind_th
     assert changed["spec"]["affinity"] == {"nodeAffinity": own}
 
 
+@pytest.mark.parametrize("affinity", [None, {}, {"podAntiAffinity": {}}, {"nodeAffinity": {}}])
+async def test_a_pod_that_says_it_is_narrowed_and_is_not_gets_the_gate(
+    tmp_path: Path, affinity: Object | None
+):
+    more = {} if affinity is None else {"affinity": affinity}
+    thing = member("g", 0, 2, annotations={corral.BORN: corral.NODES}, **more)
+    changed = await stored(tmp_path, thing, None)
+    assert gates_of(changed) == [corral.GATE]
+    assert corral.BORN not in changed["metadata"]["annotations"]
+    assert changed["spec"].get("affinity") == affinity
+
+
 async def test_where_none_is_planned_it_gets_the_gate(tmp_path: Path):
     assert gates_of(await stored(tmp_path, member("g", 0, 2), None)) == [corral.GATE]
 
