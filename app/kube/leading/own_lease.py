@@ -114,6 +114,8 @@ class OwnLease(NeighbourLease):
         except (CorralError, msgspec.DecodeError):
             return
         self._note(msgspec.convert(wanted, Spec), asked_at)
+        if self._is_over:  # it is given up next, and nothing is written by it any more
+            return
         self._ours_until = asked_at + LEASE_SECONDS * LEADING_SHARE
         if not is_held:
             log.info("leading", lease=self._name)

@@ -100,6 +100,29 @@ async def test_one_that_is_released_is_taken_at_the_next_look(first, second):
     assert not await first.lease.confirm()  # it is over
 
 
+async def test_a_renewal_under_way_gives_no_right_to_write_once_it_is_released(api, first):
+    await first.lease.read()
+    may_answer, real = asyncio.Event(), api.request
+
+    async def slowly(method, path, **more):
+        answer = await real(method, path, **more)
+        if method == "PUT" and more["body"]["spec"]["holderIdentity"]:
+            await may_answer.wait()
+        return answer
+
+    api.request = slowly
+    first.now += 2
+    renewing = asyncio.create_task(first.lease.read())
+    await asyncio.sleep(0.05)
+    releasing = asyncio.create_task(first.lease.release())
+    await asyncio.sleep(0)
+    may_answer.set()
+    await asyncio.gather(renewing, releasing)
+    assert not first.lease.names_us
+    assert not first.lease.is_ours
+    assert not await first.lease.confirm()
+
+
 async def test_one_that_is_not_renewed_is_taken_after_its_whole_duration_and_not_before(
     first, second
 ):
