@@ -52,13 +52,13 @@ def explanations(
                 if here is not None and here.is_plannable and not whose:
                     crowd = await last_of(engine.making_room.crowd())
                     here = await names.found(namespace, name, source)  # may have gone meanwhile
-                if here is None:
-                    return await names.elsewhere(namespace, name)
-                if whose:
+                if here is not None and whose:
                     return unsearched(
                         of_follower(view(here, time.monotonic(), engine.books), whose)
                     )
-                asked = asking(engine, here, time.monotonic(), names_in, crowd)
-                return await aside.run(partial(answer, asked))
+                if here is not None:
+                    asked = asking(engine, here, time.monotonic(), names_in, crowd)
+                    return await aside.run(partial(answer, asked))
+        return await names.elsewhere(namespace, name)  # which may take long: no turn is held for it
 
     return router

@@ -309,6 +309,25 @@ async def test_of_many_names_that_nobody_knows_few_are_asked_for_at_a_time() -> 
     assert most == of_others.AT_ONCE
 
 
+async def test_an_api_server_that_is_slow_holds_up_no_explanation_of_a_known_gang() -> None:
+    may_end = asyncio.Event()
+
+    class Slow:
+        async def request(self, method: str, path: str, **more: Any) -> bytes:
+            await may_end.wait()
+            raise NotFound("none", 404)
+
+    async with client(world_of_three(), others=Others(Slow(), DIALECTS.keeps)) as people:
+        unknown = "/gangs/default/unknown/explanation"
+        asked = [asyncio.create_task(people.get(unknown)) for _ in range(of_others.MOST_WAITING)]
+        await asyncio.sleep(0.05)
+        known = await asyncio.wait_for(people.get("/gangs/default/large/explanation"), 5.0)
+        assert known.status_code == 200
+        may_end.set()
+        answers = await asyncio.gather(*asked)
+    assert {each.status_code for each in answers} == {404}
+
+
 async def test_pods_that_are_large_are_read_beside_the_loop() -> None:
     """A tenant's fifty pods may have four megabytes: 70 ms on the loop."""
     threads: set[int] = set()
