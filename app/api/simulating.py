@@ -93,8 +93,8 @@ def simulating(
     )
     async def simulate_(request: Request, namespace: Namespace = "default") -> Response:
         """Where the gangs of these objects would run, or why they would not."""
+        body = await _body(request)  # before it waits: who sends it slowly takes no one's place
         with turns.waiting():
-            body = await _body(request)
             async with turns.turn:
                 if await request.is_disconnected():  # no one waits for it any more
                     return Response(status_code=CLIENT_GONE)

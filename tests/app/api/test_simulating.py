@@ -6,6 +6,7 @@ import asyncio
 import json
 import threading
 import time
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
@@ -253,6 +254,25 @@ async def test_only_so_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
         go.set()
         statuses = [answer.status_code for answer in await asyncio.gather(*asked)]
     assert sorted(statuses) == [200] * MOST_WAITING + [503, 503]
+
+
+async def test_bodies_that_come_slowly_keep_no_one_waiting() -> None:
+    may_end = asyncio.Event()
+
+    async def slowly() -> AsyncIterator[bytes]:
+        yield b"{"
+        await may_end.wait()
+
+    async with client(engine_of(four_racks())) as people:
+        asked = [
+            asyncio.create_task(people.post("/simulate", content=slowly()))
+            for _ in range(MOST_WAITING)
+        ]
+        await asyncio.sleep(0.05)
+        answer = await people.post("/simulate", content=json.dumps(job("t", 1)).encode())
+        assert answer.status_code == 200
+        may_end.set()
+        assert {each.status_code for each in await asyncio.gather(*asked)} == {422}
 
 
 async def test_nothing_is_simulated_for_a_client_that_has_gone(
