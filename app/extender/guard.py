@@ -4,8 +4,9 @@
     request line and headers ≤ HEADER_BYTES          else 431 and closed
     body ≤ `most_body_bytes`, read or not            else closed; the verbs answer well before
     bodies under way ≤ `most_bytes_under_way`        else 503 and closed
-    no more than `max_connections` connections       else the one that is idle longest is closed,
-                                                     or the newest, if none is
+    no more than `max_connections` connections       else the one is closed that has waited longest
+                                                     for its client, in the midst of a request or
+                                                     between two; the newest, if all are answered
     silence, and answers that are not read: uvicorn's keep-alive, made to abort instead of wait
 
 A connection that has sent nothing is idle, not slow: Go's client opens spare ones, and closing
@@ -64,8 +65,9 @@ class Taken:
 
     body_bytes: int = 0
     """Of bodies under way."""
-    idle: dict[GuardedProtocol, None] = field(default_factory=dict)
-    """Connections without a request, the one that is so longest first."""
+    awaited: dict[GuardedProtocol, None] = field(default_factory=dict)
+    """Connections whose client is to send something, the one that is so longest first: since its
+    last answer or, from the first byte of a request on, since that."""
 
 
 class Joined:
@@ -130,18 +132,18 @@ class GuardedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(Joined(transport, self.loop))  # type: ignore[arg-type]
         if len(self.connections) > self.bounds.max_connections:
-            longest = next(iter(self.taken.idle), None)
+            longest = next(iter(self.taken.awaited), None)
             if longest is None:
                 self._breach("connections")
                 return
-            del self.taken.idle[longest]
-            longest._breach("idle")
-        self.taken.idle[self] = None
+            del self.taken.awaited[longest]
+            longest._breach("connections" if longest._is_receiving else "idle")
+        self.taken.awaited[self] = None
         self._await_next_request()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end_deadline()
-        self.taken.idle.pop(self, None)
+        self.taken.awaited.pop(self, None)
         self.taken.body_bytes -= sum(self._under_way)
         self._under_way.clear()
         for each in self._unanswered:  # uvicorn tells the last one only, and that waits its turn
@@ -180,7 +182,9 @@ class GuardedProtocol(HttpToolsProtocol):
         self._named_bytes = 0
         self._body_bytes = 0
         self._under_way.append(0)
-        self.taken.idle.pop(self, None)
+        self.taken.awaited.pop(self, None)
+        if len(self._under_way) == 1:  # else an answer before it is awaited, of us
+            self.taken.awaited[self] = None
         super().on_message_begin()
         self.scope["extensions"] = {ABORT: self.transport.abort}  # type: ignore[dict-item]
 
@@ -214,6 +218,8 @@ class GuardedProtocol(HttpToolsProtocol):
         self._has_headers = False
         self._bytes_since_part = 0
         self._end_deadline()
+        if self._under_way:  # else it was answered before its end
+            self.taken.awaited.pop(self, None)
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
@@ -221,7 +227,7 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._under_way:  # else the connection is lost, and they were given back then
             self.taken.body_bytes -= self._under_way.popleft()
         if not self._under_way and not self.transport.is_closing():
-            self.taken.idle[self] = None
+            self.taken.awaited[self] = None
         super().on_response_complete()
 
     def timeout_keep_alive_handler(self) -> None:

@@ -172,7 +172,9 @@ async def test_a_flood_of_bodies_and_connections_is_bounded_and_reviews_are_answ
             writers.append(writer)
         sample = corral.metrics.registry.get_sample_value
         await until(lambda: sample("corral_broken_requests_total", {"reason": "busy"}) > 5)
-        assert sample("corral_broken_requests_total", {"reason": "idle"}) > 5
+        gave_way = ("idle", "connections")  # the halves that came first, and those that were silent
+        broken = [sample("corral_broken_requests_total", {"reason": each}) for each in gave_way]
+        assert sum(broken) > 5
         assert protocol.taken.body_bytes <= 512 * 1024
         assert len(corral.ports.admission.server.server_state.connections) <= 24
         async with trusting(corral.admission_url) as client:

@@ -23,6 +23,11 @@ async def closed(reader: asyncio.StreamReader, seconds: float = 5.0) -> bytes:
             return b""
 
 
+def receiving(port) -> int:
+    """How many connections have sent a part of a request."""
+    return sum(each._is_receiving for each in port.server.server_state.connections)
+
+
 def broken(port, reason: str) -> float:
     return port.metrics.registry.get_sample_value(
         "corral_broken_requests_total", {"reason": reason}
@@ -90,7 +95,7 @@ async def test_a_client_that_leaves_in_the_middle_of_a_request_is_not_late():
     async with running_port(receive_seconds=0.2) as port:
         _, writer = await asyncio.open_connection(*port.address)
         writer.write(b"POST /filter HTTP/1.1\r\n")
-        await until(lambda: not port.taken.idle)
+        await until(lambda: receiving(port) == 1)
         writer.close()
         await asyncio.sleep(0.3)
         assert broken(port, "late") == 0
@@ -264,19 +269,62 @@ async def test_a_body_in_chunks_may_be_as_large_as_the_largest_limit():
         writer.close()
 
 
-async def test_connections_over_the_bound_are_closed_and_others_are_served():
-    async with running_port(max_connections=2) as port:
+async def test_connections_over_the_bound_are_closed_while_all_others_are_being_answered():
+    async with running_port(max_connections=2, answer_seconds=0.5) as port:
         first = await asyncio.open_connection(*port.address)
         second = await asyncio.open_connection(*port.address)
-        for _, writer in (first, second):
-            writer.write(b"POST /filter HTTP/1.1\r\n")
-        await until(lambda: not port.taken.idle)
+        for name, (_, writer) in (("p", first), ("q", second)):
+            body = {"PodName": name, "PodNamespace": "ns", "PodUID": name, "Node": "n1"}
+            writer.write(http("/bind", dumped(body)))
+        second[1].write(b"POST /filter HTTP/1.1\r\n")  # begun, and it waits for that answer
+        await until(lambda: len(port.engine.arrived) == 2)
         third = await asyncio.open_connection(*port.address)
         assert await closed(third[0]) == b""
         assert broken(port, "connections") == 1
-        first[1].write(http("/filter", args(["n1"])).partition(b"\r\n")[2])
-        assert (await answer_of(first[0]))[0] == 200
+        for reader, writer in (first, second):
+            assert (await answer_of(reader))[0] == 200
+            writer.close()
+        third[1].close()
+
+
+@pytest.mark.parametrize("begun", [1, 2])
+async def test_a_new_connection_takes_the_place_of_the_request_that_came_first_and_has_not_ended(
+    begun,
+):
+    async with running_port(max_connections=2) as port:
+        first = await asyncio.open_connection(*port.address)
+        second = await asyncio.open_connection(*port.address)
+        for at, (_, writer) in enumerate((first, second)[:begun], 1):
+            writer.write(b"POST /filter HTTP/1.1\r\n")
+            await until(lambda at=at: receiving(port) == at)
+        if begun == 1:  # the other one has sent nothing, and that was after it
+            second[1].close()
+            await until(lambda: len(port.server.server_state.connections) == 1)
+            second = await asyncio.open_connection(*port.address)
+        third = await asyncio.open_connection(*port.address)
+        assert await closed(first[0]) == b""
+        assert (broken(port, "idle"), broken(port, "connections")) == (0, 1)
+        rest = http("/filter", args(["n1"])).partition(b"\r\n")[2]
+        second[1].write(rest if begun == 2 else http("/filter", args(["n1"])))
+        third[1].write(http("/filter", args(["n1"])))
+        for reader, _ in (second, third):
+            assert (await answer_of(reader))[0] == 200
         for _, writer in (first, second, third):
+            writer.close()
+
+
+async def test_an_answer_before_the_end_of_its_request_leaves_a_connection_that_may_go():
+    async with running_port(max_connections=1, bind_body_bytes=100) as port:
+        first = await asyncio.open_connection(*port.address)
+        first[1].write(b"POST /bind HTTP/1.1\r\nContent-Length: 200\r\n\r\n" + b" " * 100)
+        assert (await answer_of(first[0]))[0] == 200
+        first[1].write(b" " * 100)
+        await until(lambda: receiving(port) == 0)
+        second = await asyncio.open_connection(*port.address)
+        assert await closed(first[0]) == b""
+        second[1].write(http("/filter", args(["n1"])))
+        assert (await answer_of(second[0]))[0] == 200
+        for _, writer in (first, second):
             writer.close()
 
 
