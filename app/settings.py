@@ -326,6 +326,8 @@ class Settings(EngineOptions, BaseSettings):
     # needs the ClusterRole corral-readers. Probes and metrics stay open to all.
     api_cert: Path | None = None
     api_key: Path | None = None
+    # Any pod may open them, and each keeps up to 0.4 MiB for TLS once a large body has come by it.
+    api_connections: Annotated[int, Field(ge=16, le=1_000_000)] = 512
 
     # The webhook
     admission_listen: ListenAddress | None = None  # none: no webhook, gangs start gateless

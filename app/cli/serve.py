@@ -96,7 +96,9 @@ def run(settings: Settings) -> None:
     for variable, alike in misspelt(os.environ):
         said = {"meant": alike} if alike else {}
         structlog.get_logger().warning("no such setting", variable=variable, **said)
-    raise_file_limit(settings.max_connections + settings.admission_connections)
+    raise_file_limit(
+        settings.max_connections + settings.api_connections + settings.admission_connections
+    )
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(main.serve(settings))

@@ -174,6 +174,7 @@ def ports_of(settings: Settings, metrics: Metrics, listeners: Listeners, routes:
             metrics,
             *listeners.api,
             _application("Corral", routes.health, routes.people),
+            settings.api_connections,
         )
     if listeners.admission is not None:
         apiserver = _application("Corral for kube-apiserver", routes.webhook)
@@ -181,7 +182,9 @@ def ports_of(settings: Settings, metrics: Metrics, listeners: Listeners, routes:
     scheduler = _application(
         "Corral for kube-scheduler", routes.verbs, routes.health, routes.people
     )
-    extender = _open_port(settings, metrics, *listeners.extender, scheduler)
+    extender = _open_port(
+        settings, metrics, *listeners.extender, scheduler, settings.max_connections
+    )
     return Ports(extender, api, admission)
 
 
@@ -191,6 +194,7 @@ def _open_port(
     listener: socket.socket,
     certificate: Certificate | None,
     app: FastAPI,
+    max_connections: int,
 ) -> OpenPort:
     most_body_bytes = max(settings.filter_body_bytes, settings.preempt_body_bytes)
     server = server_of(
@@ -199,7 +203,7 @@ def _open_port(
             settings,
             metrics,
             most_body_bytes,
-            settings.max_connections,
+            max_connections,
             settings.under_way_bytes,
         ),
         keep_alive_seconds=settings.keep_alive_seconds,

@@ -240,6 +240,13 @@ async def test_peoples_port_speaks_tls_and_reads_a_new_certificate(tmp_path: Pat
     assert metrics.registry.get_sample_value(*ends)
 
 
+async def test_peoples_port_has_a_bound_of_its_own_for_connections() -> None:
+    settings = {"max_connections": 9_999, "api_connections": 18, "api_listen": Address(HOST, 0)}
+    ports = await opened(Metrics(), **settings)
+    assert ports.api.server.config.http.bounds.max_connections == 18
+    assert ports.extender.server.config.http.bounds.max_connections == 9_999
+
+
 async def _status(url: str, trusted: str) -> int:
     async with httpx.AsyncClient(verify=pair(trusted).client(), trust_env=False) as client:
         return (await client.get(url)).status_code
