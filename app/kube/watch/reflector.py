@@ -202,7 +202,7 @@ class Reflector:
         except Forbidden as error:
             self._version = ""
             self._on_problem(self.kind, error)
-            if self._resource.is_optional and not self.is_synced:
+            if self._resource.is_optional and (self._is_absent or not self.is_synced):
                 # A ClusterRole older than we are: the kinds it knows are enough to begin with.
                 self._note_absence()
                 return self._pace.absent_seconds

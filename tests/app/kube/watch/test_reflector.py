@@ -441,6 +441,26 @@ async def test_an_optional_kind_our_role_does_not_know_is_told_and_keeps_nobody_
     assert heard.pauses[0] == 30.0
 
 
+async def test_an_optional_kind_that_stays_forbidden_is_looked_for_calmly_and_is_not_silent(
+    server, transport
+):
+    heard, now = Heard(), 0.0
+
+    async def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+        await heard.sleep(seconds)
+
+    server.script = [refusal(403, "Forbidden")] * 8
+    pace = {"sleep": sleep, "clock": lambda: now}
+    async with reflecting(transport, heard, TOPOLOGIES, **pace) as reflector:
+        await heard.wait_until(lambda: len(heard.problems) == 8)
+        assert reflector.is_synced
+        assert reflector.seconds_since_last_byte <= 30.0
+    assert heard.pauses[:7] == [30.0] * 7
+    assert heard.said == ["listed"]
+
+
 async def test_a_right_that_is_lost_later_does_not_take_the_objects_away(server, transport):
     heard = Heard()
     topology = {"metadata": {"name": "t", "resourceVersion": "3"}}
