@@ -101,14 +101,18 @@ def unborn(mutation: Mutation) -> list[Operation]:
     Another Corral has answered, or the plan is another one by now: behind the gate the pod is to be
     as free as all others.
     """
-    pod = mutation.pod
+    return [*mutation.operations, *_widening(mutation.pod)]
+
+
+def _widening(pod: PodRecord) -> list[Operation]:
+    """Take back the nodes that a pod was narrowed to when it was born."""
     _, nodes = corral.own_shape(pod)
     if nodes is None or corral.BORN not in pod.annotations:
-        return mutation.operations
+        return []
     removed = [f"/metadata/annotations/{escaped(corral.BORN)}"]
     if pod.shape.terms:  # its user may say so of a pod that has none
         removed.append(f"/spec/affinity/nodeAffinity/{REQUIRED}")
-    return [*mutation.operations, *(Operation("remove", place) for place in removed)]
+    return [Operation("remove", place) for place in removed]
 
 
 def _affinity(raw: Json, nodes: tuple[str, ...]) -> Operation:
@@ -189,11 +193,13 @@ def _gate(pod: PodRecord) -> list[Operation]:
 
 def _withdrawal(pod: PodRecord) -> list[Operation]:
     """Take back what we added when we were asked before Kueue was."""
-    if corral.GATE not in pod.gates:
-        return []
-    place = f"{_GATES}/{pod.gates.index(corral.GATE)}"
-    operations = [Operation("test", f"{place}/name", corral.GATE), Operation("remove", place)]
-    if corral.MANAGED in pod.labels:
+    operations: list[Operation] = []
+    if corral.GATE in pod.gates:
+        place = f"{_GATES}/{pod.gates.index(corral.GATE)}"
+        operations += [Operation("test", f"{place}/name", corral.GATE), Operation("remove", place)]
+    elif corral.MANAGED in pod.labels:
+        operations += _widening(pod)
+    if operations and corral.MANAGED in pod.labels:
         operations.append(Operation("remove", f"/metadata/labels/{escaped(corral.MANAGED)}"))
     return operations
 

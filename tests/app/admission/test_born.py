@@ -6,12 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from app.admission.mutating.mutate import mutate
 from app.dialects import corral
+from app.dialects.registry import DIALECTS
 from app.kube.core.objects import PodRecord
 from app.kube.decoding.decode import decode_pod
-from tests.app.admission.port import patch_of, patched, review, running_port
+from tests.app.admission.port import SCOPE, patch_of, patched, review, running_port
 from tests.certificates import pair
 from tests.cluster import RACK, Object, pod
 from tests.workloads import REQUIRED, asking, gates_of, member
@@ -31,6 +34,13 @@ def placed(asked: list[tuple[PodRecord, str]], nodes: tuple[str, ...] | None = N
         return nodes
 
     return place
+
+
+def operations(thing: Object) -> list[Any]:
+    """What changes of a pod that is sent once more."""
+    found = mutate(json.dumps(thing).encode(), "team", SCOPE, DIALECTS).operations
+    made: list[Any] = json.loads(msgspec.json.encode(found))
+    return made
 
 
 async def stored(folder: Path, thing: Object, nodes: tuple[str, ...] | None = NODES) -> Object:
@@ -119,6 +129,28 @@ async def test_a_pod_that_says_it_is_narrowed_and_is_not_gets_the_gate(
     assert gates_of(changed) == [corral.GATE]
     assert corral.BORN not in changed["metadata"]["annotations"]
     assert changed["spec"].get("affinity") == affinity
+
+
+@pytest.mark.parametrize("preferred", [[], PREFERRED], ids=["no_other_affinity", "preferred"])
+async def test_a_pod_that_kueue_takes_in_after_it_was_narrowed_is_given_back(
+    tmp_path: Path, preferred: list[Object]
+):
+    own = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+    thing = member("g", 0, 2, affinity=own)
+    taken = await stored(tmp_path, thing)
+    taken["spec"]["schedulingGates"] = [{"name": "kueue.x-k8s.io/admission"}]
+    back = patched(taken, operations(taken))
+    assert back["spec"] == {**thing["spec"], "schedulingGates": taken["spec"]["schedulingGates"]}
+    assert corral.BORN not in back["metadata"]["annotations"]
+    assert corral.MANAGED not in back["metadata"]["labels"]
+    assert operations(back) == []
+
+
+async def test_what_a_user_says_of_a_pod_of_kueues_stays(tmp_path: Path):
+    thing = await stored(tmp_path, member("g", 0, 2))
+    del thing["metadata"]["labels"][corral.MANAGED]
+    thing["spec"]["schedulingGates"] = [{"name": "kueue.x-k8s.io/admission"}]
+    assert operations(thing) == []
 
 
 async def test_where_none_is_planned_it_gets_the_gate(tmp_path: Path):
