@@ -68,7 +68,7 @@ KEPT = (
 def own_shape(pod: PodRecord) -> tuple[Shape, frozenset[str] | None]:
     """The pod's shape without what we narrowed, and the nodes we narrowed it to, None: to none."""
     how = pod.annotations.get(NARROWED, "")
-    if not how and pod.annotations.get(BORN) == NODES and all(map(_names_a_node, pod.shape.terms)):
+    if not how and _is_born(pod):
         how = NODES
     if not how:
         return pod.shape, None
@@ -88,7 +88,13 @@ def narrowed_labels(pod: PodRecord) -> tuple[tuple[str, str], ...]:
 def is_narrowed(pod: PodRecord) -> bool:
     """Whether we have narrowed the pod, at its creation or as its gate was taken off."""
     said = pod.annotations
-    return GATE not in pod.gates and (NARROWED in said or said.get(BORN) == NODES)
+    return GATE not in pod.gates and (NARROWED in said or _is_born(pod))
+
+
+def _is_born(pod: PodRecord) -> bool:
+    """Whether it was narrowed at its creation; its creator may say so of a pod that never was."""
+    terms = pod.shape.terms
+    return bool(pod.annotations.get(BORN) == NODES and terms and all(map(_names_a_node, terms)))
 
 
 def _names_a_node(term: Term) -> bool:

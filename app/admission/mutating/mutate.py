@@ -109,10 +109,9 @@ def _widening(pod: PodRecord) -> list[Operation]:
     _, nodes = corral.own_shape(pod)
     if nodes is None or corral.BORN not in pod.annotations:
         return []
-    removed = [f"/metadata/annotations/{escaped(corral.BORN)}"]
-    if pod.shape.terms:  # its user may say so of a pod that has none
-        removed.append(f"/spec/affinity/nodeAffinity/{REQUIRED}")
-    return [Operation("remove", place) for place in removed]
+    place = f"/spec/affinity/nodeAffinity/{REQUIRED}"
+    said = f"/metadata/annotations/{escaped(corral.BORN)}"
+    return [Operation("remove", place), Operation("remove", said)]
 
 
 def _affinity(raw: Json, nodes: tuple[str, ...]) -> Operation:

@@ -79,7 +79,9 @@ def test_a_narrowed_pod_is_read_back_with_the_shape_its_owner_gave_it(own, more,
     ],
 )
 def test_a_pod_is_narrowed_by_us_where_our_words_say_so(annotations, gates, is_ours):
-    assert is_narrowed(pod("p", annotations=annotations, gates=gates)) is is_ours
+    shape = structs.replace(OWN, terms=ON_NODES)
+    said = pod("p", shape=shape, annotations=annotations, gates=gates)
+    assert is_narrowed(said) is is_ours
 
 
 def test_the_pods_of_each_pod_set_are_read_back_as_they_were_written():
@@ -193,3 +195,10 @@ def test_a_text_that_is_not_ours_names_no_place(text):
 
 def test_a_place_too_long_for_an_annotation_is_not_written():
     assert room_text("", [(0, "n" * MOST_ROOM_TEXT, 1)]) == ""
+
+
+def test_a_pod_that_says_it_was_born_narrowed_and_requires_no_node_may_go_anywhere() -> None:
+    """Narrowed to no node at all it would never be placed; its creator may write the annotation."""
+    said = pod("p", annotations={BORN: NODES})
+    assert own_shape(said) == (said.shape, None)
+    assert not is_narrowed(said)
