@@ -12,7 +12,8 @@ Between two objects the loop is left to others as often as the bytes read requir
 
 Events reach the sink in the order of the API server, at least once each. A relist is one Listed
 event: the receiver compares, so it never sees a half-empty cluster.
-Nothing here runs hot: a round that ends early is followed by a pause that grows (`backoff.py`).
+Nothing here runs hot: a watch that ends early is followed by a pause that grows (`backoff.py`), and
+so is a list without one, however long it took.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ class Pace:
     page_seconds: float = PAGE_SECONDS
     watch_seconds: tuple[int, int] = (240, 300)  # drawn anew, so that watches do not end together
     silence_seconds: float = 75.0  # on a watch: then the connection is dead
-    steady_seconds: float = 10.0  # a round that lasted this long may begin again at once
+    steady_seconds: float = 10.0  # a watch that lasted this long may begin again at once
     progress_seconds: float = 2.0  # one that lasted this long is followed by the shortest pause
     absent_seconds: float = 30.0  # between two looks for an absent CRD
     first_seconds: float = FIRST_SECONDS
@@ -128,6 +129,7 @@ class Reflector:
         self._version = ""  # of the last event seen; "" = everything has to be listed
         self._is_relist_due = False
         self._watching: asyncio.Timeout | None = None  # ends the watch that is under way
+        self._watch_began: float | None = None  # that of this round; None: there is none yet
         self._is_absent = False
         self._is_listening_awaited = False  # by the round that comes next
         self._heard_at = self._pace.clock()
@@ -155,10 +157,10 @@ class Reflector:
     async def run(self) -> None:
         """Mirror until cancelled. Only an exception of the sink, a bug, ends it otherwise."""
         while True:
-            began = self._pace.clock()
+            self._watch_began = None
             self._is_listening_awaited = False
             asked = await self._round()
-            lasted = self._pace.clock() - began
+            lasted = self._watch_lasted()
             if lasted >= self._pace.progress_seconds:
                 self._backoff.reset()
                 self._outage.reset()
@@ -167,6 +169,10 @@ class Reflector:
             else:
                 pauses = self._outage if self._is_listening_awaited else self._backoff
                 await self._pace.sleep(max(asked, pauses.pause()))
+
+    def _watch_lasted(self) -> float:
+        """For how long there was a watch: a list that takes long is trouble, and no progress."""
+        return 0.0 if self._watch_began is None else self._pace.clock() - self._watch_began
 
     def relist(self) -> None:
         """End the watch that is under way, and list once more.
@@ -248,6 +254,7 @@ class Reflector:
                 await asyncio.sleep(0)
 
     async def _watch_until_relist(self) -> None:
+        self._watch_began = self._pace.clock()
         watching = self._watching = asyncio.timeout(None)
         try:
             async with watching:

@@ -16,6 +16,7 @@ import pytest
 from app.dialects.kueue.topology import RESOURCE as TOPOLOGIES
 from app.dialects.registry import DIALECTS
 from app.errors import (
+    ApiError,
     CorralError,
     Forbidden,
     NotListening,
@@ -722,15 +723,19 @@ def test_what_every_api_server_serves_is_there_or_something_is_wrong():
 class Broken:
     """A source in virtual time: lists at once; each watch lasts as told, the last ones alike."""
 
+    line = b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"2"}}}'
+
     def __init__(
         self,
         *watches_last: float,
         lines: int = 0,
         size: int = 0,
         failure: CorralError | None = None,
+        list_lasts: float = 0.0,
     ) -> None:
         self.now = 0.0
         self.attempts: list[float] = []
+        self._list_lasts = list_lasts
         self.turns = 0
         self._watches_last = list(watches_last or [0.0])
         self._lines = lines
@@ -748,6 +753,8 @@ class Broken:
     ) -> bytes:
         if self._failure is not None:
             self.attempts.append(self.now)
+        self.now += self._list_lasts
+        if self._failure is not None:
             raise self._failure
         return b'{"metadata":{"resourceVersion":"1"},"items":[]}'
 
@@ -756,8 +763,7 @@ class Broken:
     ) -> AsyncGenerator[bytes, None]:
         self.attempts.append(self.now)
         for _ in range(self._lines):
-            bookmark = b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"2"}}}'
-            yield bookmark + self._padding
+            yield self.line + self._padding
         several = len(self._watches_last) > 1
         self.now += self._watches_last.pop(0) if several else self._watches_last[0]
 
@@ -859,6 +865,17 @@ async def test_how_long_a_watch_lasted_says_how_long_the_pause_after_it_is(lasts
     await source.run_until(100.0)
     pauses = [after - before - lasts for before, after in pairwise(source.attempts[:9])]
     assert longest / 2 <= max(pauses) <= longest
+
+
+@pytest.mark.parametrize("list_lasts", [3.0, 12.0, 60.0])
+@pytest.mark.parametrize("failure", [None, ApiError(504, "Timeout")], ids=["watch", "list"])
+async def test_a_list_that_takes_long_makes_no_pause_shorter(list_lasts, failure):
+    source = Broken(lines=1, failure=failure, list_lasts=list_lasts)
+    source.line = b"garbage"
+    await source.run_until(20 * list_lasts)
+    pauses = [after - before - list_lasts for before, after in pairwise(source.attempts)]
+    assert min(pauses) >= 0.5
+    assert min(pauses[3:]) >= 4.0
 
 
 async def test_a_burst_of_lines_leaves_turns_to_others():
