@@ -26,6 +26,7 @@ from app.kube.core.objects import (
     NodeRecord,
     Owner,
     PodRecord,
+    Record,
     Shape,
     Taint,
 )
@@ -49,6 +50,7 @@ GRACE_SECONDS = 30  # of a pod that says nothing: the API server writes it
 MOST_DEADLINE_SECONDS = 2**31 - 1  # as the API server has it
 
 _T = TypeVar("_T")
+_Record = TypeVar("_Record", bound=Record)
 _PREEMPTED = PREEMPTED.encode()
 _UNSCHEDULABLE = UNSCHEDULABLE.encode()
 _NOTHING: Mapping[str, str] = {}  # shared by all pods without kept keys
@@ -189,6 +191,27 @@ def decode_uid(raw: Json) -> str:
     Raises: DecodeError.
     """
     return (_read(_VERSIONED.decode, raw, "object").metadata or _UNNAMED).uid or ""
+
+
+def decode_named(raw: Json, kind: str, record: type[_Record]) -> _Record:
+    """Return a record of any object that says which one it is, and nothing else.
+
+    Raises: DecodeError, also where records of its kind say more.
+    """
+    metadata = _read(_VERSIONED.decode, raw, kind).metadata or _UNNAMED
+    if not metadata.uid:
+        raise DecodeError(f"{kind} {_name_of(metadata)}: it has no uid")
+    said = {
+        "kind": kind,
+        "namespace": metadata.namespace or "",
+        "name": metadata.name or "",
+        "uid": metadata.uid,
+        "version": metadata.resource_version or "",
+    }
+    try:
+        return msgspec.convert(said, record)
+    except msgspec.ValidationError as error:
+        raise DecodeError(f"{kind} {_name_of(metadata)}: {error}") from error
 
 
 def decoded(decoder: msgspec.json.Decoder[_T], raw: Json, kind: str) -> _T:

@@ -45,7 +45,7 @@ from app.kube.client.backoff import FIRST_SECONDS, LONGEST_SECONDS, Backoff
 from app.kube.core import aside
 from app.kube.core.objects import Record
 from app.kube.decoding import wire
-from app.kube.decoding.decode import decode_version
+from app.kube.decoding.decode import decode_named, decode_version
 from app.kube.watch.events import Applied, Deleted, Event, Kind, Listed
 from app.kube.watch.pages import PAGE_OBJECTS, PAGE_SECONDS, Pages, Reads
 from app.kube.watch.resource import Resource
@@ -289,6 +289,8 @@ class Reflector:
         elif isinstance(told, _LeftOut):
             self._version = told.version or self._version
             self._on_problem(self.kind, told.problem)
+            if told.gone is not None:
+                self._sink(Deleted(told.gone))
         elif told.type == "BOOKMARK":
             self._move_to(decode_version(told.object))
         elif told.type == "ERROR":
@@ -300,7 +302,7 @@ class Reflector:
     def _read(self, line: bytes) -> Applied | Deleted | _LeftOut | wire.WatchLine:
         """One line as an event; what is left out for an object that cannot be read; else the line.
 
-        Raises: DecodeError for what is no line of a watch.
+        Raises: DecodeError for what is no line of a watch, or does not say which object is gone.
         """
         event = self._read_at_once(line)
         if event is not None:
@@ -314,7 +316,10 @@ class Reflector:
         try:
             return _EVENTS[told.type](self._served.decode(told.object))
         except DecodeError as error:
-            return _LeftOut(error, _version_of(told.object))
+            # One that was read before it became so would stay for ever.
+            is_gone = _EVENTS[told.type] is Deleted
+            gone = decode_named(told.object, self.kind, self._resource.record) if is_gone else None
+            return _LeftOut(error, _version_of(told.object), gone)
 
     def _read_at_once(self, line: bytes) -> Applied | Deleted | None:
         """A line that is written as the API server does, without reading it twice."""
@@ -348,6 +353,7 @@ class _LeftOut:
 
     problem: DecodeError
     version: str
+    gone: Record | None = None  # which one it was, if it was deleted
 
 
 @dataclass(slots=True)

@@ -985,6 +985,45 @@ async def test_a_watch_has_come_past_what_it_left_out(server, transport):
         assert reflector.version == "13"
 
 
+JOBS = next(each for each in DIALECTS.resources() if each.kind == "Job")
+
+
+def job(version: int, annotations: int = 0) -> dict:
+    """A Job, with so many annotations."""
+    said = {f"example.com/{number}": "" for number in range(annotations)}
+    named = {"namespace": "default", "name": "j", "uid": "u", "resourceVersion": str(version)}
+    return {"metadata": named | {"annotations": said}}
+
+
+async def test_an_object_that_is_gone_is_forgotten_though_it_could_not_be_read(server, transport):
+    heard = Heard()
+    lines = [("ADDED", job(11)), ("MODIFIED", job(12, 3000)), ("DELETED", job(13, 3000))]
+    server.script = [page([], "10"), server.watch([as_go_writes(*each) for each in lines], "hold")]
+    async with reflecting(transport, heard, JOBS) as reflector:
+        await heard.wait_until(lambda: len(heard.events) == 3)
+        assert reflector.version == "13"
+    assert heard.said == ["listed", "applied j@11", "deleted j@13"]
+    (_, _, gone) = heard.events
+    assert (type(gone.record), gone.record.key, gone.record.uid) == (JOBS.record, "default/j", "u")
+    assert ["metadata.annotations" in str(problem) for problem in heard.problems] == [True, True]
+
+
+@pytest.mark.parametrize(
+    "gone",
+    [
+        pytest.param({"metadata": {"name": "a", "uid": "u"}, "status": 7}, id="no_record"),
+        pytest.param({"metadata": {"name": 7}}, id="no_name"),
+    ],
+)
+async def test_where_it_is_not_known_what_is_gone_all_is_listed_anew(server, transport, gone):
+    heard = Heard()
+    lines = [as_go_writes("DELETED", gone)]
+    server.script = [page([node("a", 1)], "10"), server.watch(lines, "hold"), page([], "12")]
+    async with reflecting(transport, heard):
+        await heard.wait_until(lambda: len(heard.events) == 2)
+    assert heard.said == ["listed a", "listed"]
+
+
 class Pages:
     """A list of nodes of these sizes, in pages; what is asked for in vain is noted as refused."""
 
