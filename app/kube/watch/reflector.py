@@ -208,10 +208,13 @@ class Reflector:
         except Forbidden as error:
             self._version = ""
             self._on_problem(self.kind, error)
-            if self._resource.is_optional and (self._is_absent or not self.is_synced):
-                # A ClusterRole older than we are: the kinds it knows are enough to begin with.
-                self._note_absence()
-                return self._pace.absent_seconds
+            if self._resource.is_optional:
+                # A ClusterRole older than we are: the kinds it knows are enough to begin with, and
+                # to go on with what was read of the others. After a restart we would, too.
+                self._heard_at = self._pace.clock()
+                if self._is_absent or not self.is_synced:
+                    self._note_absence()
+                    return self._pace.absent_seconds
         except ApiError as error:
             if not _may_resume(error):
                 self._version = ""

@@ -471,6 +471,24 @@ async def test_a_right_that_is_lost_later_does_not_take_the_objects_away(server,
     assert heard.said == ["listed t"]
 
 
+@pytest.mark.parametrize(("is_optional", "silent"), [(True, 0.0), (False, 100.0)])
+async def test_a_right_that_is_lost_is_no_silence_where_one_can_do_without(
+    server, transport, is_optional, silent
+):
+    heard, now = Heard(), 0.0
+
+    async def refused_later(request):
+        nonlocal now
+        now = 100.0
+        return await refusal(403, "Forbidden")(request)
+
+    server.script = [page([], "9"), refused_later]
+    resource = replace(TOPOLOGIES, is_optional=is_optional)
+    async with reflecting(transport, heard, resource, clock=lambda: now) as reflector:
+        await heard.wait_until(lambda: bool(heard.problems))
+        assert reflector.seconds_since_last_byte == silent
+
+
 async def test_a_crd_that_is_removed_takes_its_objects_with_it(server, transport):
     heard = Heard()
     topology = {"metadata": {"name": "t", "resourceVersion": "3"}}
