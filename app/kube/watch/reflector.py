@@ -199,6 +199,8 @@ class Reflector:
             if was_listed and self._resource.older:
                 return 0.0  # the list says whether another version is served
             if self._resource.is_optional:
+                if self.is_synced and not self._is_absent:
+                    self._on_problem(self.kind, error)  # its objects go with it
                 self._note_absence()
                 return self._pace.absent_seconds
             self._on_problem(self.kind, error)

@@ -19,6 +19,7 @@ from app.errors import (
     ApiError,
     CorralError,
     Forbidden,
+    NotFound,
     NotListening,
     TooLong,
     TooManyRequests,
@@ -496,6 +497,7 @@ async def test_a_crd_that_is_removed_takes_its_objects_with_it(server, transport
     async with reflecting(transport, heard, TOPOLOGIES):
         await heard.wait_until(lambda: len(heard.pauses) == 2)
     assert heard.said == ["listed t", "listed"]
+    assert [type(problem) for problem in heard.problems] == [NotFound]  # once
 
 
 async def test_a_kind_is_read_in_the_newest_version_that_is_served(server, transport):
