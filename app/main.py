@@ -272,6 +272,7 @@ def _receivers(
         driver.place_found,
         driver.eviction_finished,
         engine.is_eviction_wanted,
+        driver.is_deletion_wanted,
     )
 
 

@@ -70,7 +70,7 @@ class Receivers:
     """Receives outcomes. These are given by a controller, never from inside `feed`.
 
     `refuse` and `read_again` receive effects that are not writes; `room_question`,
-    `place_question` and `is_eviction_wanted` are asked.
+    `place_question`, `is_eviction_wanted` and `is_deletion_wanted` are asked.
     """
 
     bind_finished: Callable[[Bind, BindOutcome], None]
@@ -85,6 +85,7 @@ class Receivers:
     place_found: Callable[[GangKey, PlaceAnswer | None, float], None]
     eviction_finished: Callable[[Evict | TryEviction | Suspend, EvictOutcome], None]
     is_eviction_wanted: Callable[[Evict | Suspend], bool]
+    is_deletion_wanted: Callable[[Delete], bool]
 
 
 class Writers:
@@ -122,7 +123,7 @@ class Writers:
         self._evicts = EvictController(
             client,
             self._removed,
-            is_wanted=receivers.is_eviction_wanted,
+            is_wanted=self._is_removal_wanted,
             per_second=settings.evict_per_second,
         )
         self._trials = EvictController(
@@ -288,6 +289,11 @@ class Writers:
         self._metrics.place_answers[outcome].inc()
         if outcome in ("place", "none"):
             self._metrics.place_seconds.observe(seconds)
+
+    def _is_removal_wanted(self, removal: Evict | Delete | Suspend) -> bool:
+        if isinstance(removal, Delete):
+            return self._receivers.is_deletion_wanted(removal)
+        return self._receivers.is_eviction_wanted(removal)
 
     def _removed(self, removal: Removal, outcome: EvictOutcome) -> None:
         self._metrics.removals[how_removed(removal), outcome].inc()

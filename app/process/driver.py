@@ -27,6 +27,7 @@ from app.state.effects import (
     Bind,
     BindOutcome,
     Bound,
+    Delete,
     Effect,
     Evict,
     EvictOutcome,
@@ -48,7 +49,7 @@ class Driver:
     """Drives one engine; only the verbs ask it without the driver, since they owe an answer.
 
     inputs: the engine, or the recorder before it.
-    engine: read only, for what the operator should know.
+    engine: read only, for what the operator should know, and what is still to be done.
     """
 
     def __init__(
@@ -111,6 +112,12 @@ class Driver:
         is_trial, inputs = isinstance(effect, TryEviction), self._inputs
         take = inputs.eviction_tried if is_trial else inputs.eviction_finished
         self._step("outcome", lambda now: take(effect.uid, outcome, now))
+
+    def is_deletion_wanted(self, delete: Delete) -> bool:
+        """Whether a Delete that has not been sent is still to be: the pod is one too many."""
+        gang = self._engine.gangs.by_key.get(delete.gang)
+        said = None if gang is None else gang.reporting.outside.get(delete.uid)
+        return said is not None and said[1]
 
     def lead(self, *, is_leading: bool) -> None:
         """This Corral decides from now on, or follows another one."""

@@ -58,7 +58,7 @@ class EvictController:
 
     `on_outcome(removal, outcome)` gets "done", "gone", "refused", "failed" or "dropped", once per
     removal taken; the last two may be asked for again. A pod that waits for its turn or for its
-    next try is not taken again. `is_wanted` is asked before each eviction and suspension; one that
+    next try is not taken again. `is_wanted` is asked before each try of all but a TryEviction; what
     is not wanted any more is "dropped".
     """
 
@@ -67,7 +67,7 @@ class EvictController:
         client: EvictClient,
         on_outcome: Callable[[Removal, EvictOutcome], None],
         *,
-        is_wanted: Callable[[Evict | Suspend], bool] = lambda evict: True,
+        is_wanted: Callable[[Evict | Delete | Suspend], bool] = lambda removal: True,
         per_second: float,
         write_seconds: float = WRITE_SECONDS,
         retry_seconds: float = RETRY_SECONDS,
@@ -117,7 +117,7 @@ class EvictController:
     async def _outcome(self, removal: Removal, tries: int) -> EvictOutcome | float:
         """What became of the pod, or how many seconds to wait at least before the next try."""
         where = f"{removal.namespace}/{removal.name}"
-        if isinstance(removal, Evict | Suspend) and not self._is_wanted(removal):
+        if not isinstance(removal, TryEviction) and not self._is_wanted(removal):
             return "dropped"
         try:
             async with answered_within(self._write_seconds):

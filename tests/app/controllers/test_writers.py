@@ -73,7 +73,7 @@ class Calls:
 class World:
     """Running writers, and what they say to those who are told; gangs ask `question` for places."""
 
-    def __init__(self, client, *, is_leading, question=None):
+    def __init__(self, client, *, is_leading, question=None, is_excess=True):
         self.told = []
         self.metrics = Metrics()
         receivers = Receivers(
@@ -88,7 +88,8 @@ class World:
             lambda gang: question,
             lambda *told: self.told.append(told),
             lambda *told: self.told.append(told),
-            lambda uid: True,
+            lambda evict: True,
+            lambda delete: is_excess,
         )
         self.writers = Writers(
             client, Settings(), self.metrics, receivers, is_leading=lambda: is_leading
@@ -99,8 +100,8 @@ class World:
 
 
 @asynccontextmanager
-async def running(client, *, is_leading=True, question=None):
-    world = World(client, is_leading=is_leading, question=question)
+async def running(client, *, is_leading=True, **said):
+    world = World(client, is_leading=is_leading, **said)
     tasks = [asyncio.create_task(work, name=name) for name, work in world.writers.works()]
     try:
         yield world
@@ -257,3 +258,12 @@ async def test_a_deletion_that_may_pass_is_given_back_and_one_that_is_refused_is
         )
         await asyncio.sleep(0)
     assert world.told == ([(GANG, DELETE, "uid-b")] if is_given_back else [])
+
+
+async def test_a_deletion_that_is_wanted_no_more_is_not_sent_and_given_back():
+    client = Calls()
+    async with running(client, is_excess=False) as world:
+        world.writers.feed([Delete(GANG, "team", "b", "uid-b", "one too many")])
+        await until(lambda: world.told)
+    assert client.made == []
+    assert world.told == [(GANG, DELETE, "uid-b")]  # it is sent again if it is one too many by then

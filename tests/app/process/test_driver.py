@@ -8,13 +8,15 @@ from collections.abc import Callable
 import pytest
 from structlog.testing import capture_logs
 
+from app.dialects.spec import GangKey
 from app.kube.watch.events import Applied, Deleted, Event, Listed
 from app.metrics import Metrics
 from app.process.driver import Driver, fault_counter
-from app.state.effects import Bind, Bound, Effect, Evict, TryEviction
+from app.state.effects import Bind, Bound, Delete, Effect, Evict, TryEviction
 from app.state.engine import Engine
 from app.state.settings import EngineSettings
 from tests.app.polling import until
+from tests.app.state.lost import replacement, started
 from tests.records import RACK, group, node, pod
 
 TICK_SECONDS = 0.001
@@ -172,3 +174,22 @@ async def test_a_binding_is_awaited_until_the_watch_shows_it_or_the_pod_is_gone(
     await until(lambda: metrics.registry.get_sample_value(awaited) == 0)
     ticking.cancel()
     await asyncio.wait([ticking])
+
+
+def test_a_pod_that_a_gang_has_come_to_need_is_not_deleted_any_more():
+    """It was one too many when its deletion was queued, or first tried."""
+    world = started(delete_excess_pods=True)
+    driver, _, _ = driven(world.engine)
+    world.put(replacement())
+    world.tick()
+    (delete,) = world.told(Delete)
+    assert driver.is_deletion_wanted(delete)
+    world.delete(world.pods["uid-g0"])
+    world.tick()
+    assert not driver.is_deletion_wanted(delete)
+
+
+def test_a_pod_of_a_gang_that_is_gone_is_not_deleted():
+    driver, _, _ = driven(Engine(EngineSettings(levels=(RACK,))))
+    delete = Delete(GangKey("default", "g", "job"), "default", "a", "uid-a", "one too many")
+    assert not driver.is_deletion_wanted(delete)

@@ -60,6 +60,10 @@ def evict(name):
     return Evict("team", name, f"uid-{name}", "its node is gone")
 
 
+def delete(name):
+    return Delete(GANG, "team", name, f"uid-{name}", "one too many")
+
+
 @asynccontextmanager
 async def controller(client, *, per_second=10_000.0, retry_seconds=0.002, **knobs):
     outcomes = []
@@ -78,7 +82,7 @@ async def test_what_a_policy_evicts_goes_through_the_eviction_api_and_excess_is_
     client = Removals()
     async with controller(client) as (evicts, outcomes):
         evicts.take(evict("a"))
-        evicts.take(Delete(GANG, "team", "b", "uid-b", "one too many"))
+        evicts.take(delete("b"))
         await until(lambda: len(outcomes) == 2)
     assert client.calls == [("evict", "team", "a", "uid-a"), ("delete", "team", "b", "uid-b")]
     assert outcomes == [("a", "done"), ("b", "done")]
@@ -119,13 +123,14 @@ async def test_what_is_only_tried_is_a_dry_run():
     assert outcomes == [("a", "done")]
 
 
-async def test_an_eviction_that_is_wanted_no_more_is_not_sent_not_even_at_its_next_try():
+@pytest.mark.parametrize("how", [evict, delete])
+async def test_a_removal_that_is_wanted_no_more_is_not_sent_not_even_at_its_next_try(how):
     wanted = {"uid-a"}
     client = Removals(a=[NO_BUDGET])
     async with controller(client, is_wanted=lambda each: each.uid in wanted) as (evicts, outcomes):
-        evicts.take(evict("b"))
+        evicts.take(how("b"))
         await until(lambda: outcomes)
-        evicts.take(evict("a"))
+        evicts.take(how("a"))
         await until(lambda: client.calls)
         wanted.clear()
         await until(lambda: len(outcomes) == 2)
