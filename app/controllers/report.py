@@ -24,7 +24,7 @@ import structlog
 
 from app.errors import ApiError
 from app.fair_queue import FairQueue
-from app.kube.client.backoff import Backoff
+from app.kube.client.backoff import Backoff, asked_pause
 from app.kube.client.deadline import answered_within
 from app.kube.client.queue.work_queue import TokenBucket, WorkQueue
 from app.state.effects import EmitEvent, ObjectRef
@@ -114,11 +114,12 @@ class ReportController:
             self._note_said(report)
             self._on_outcome("written")
             return None
-        may_pass = isinstance(failure, ApiError) and failure.may_pass
-        if may_pass and tries < MOST_TRIES:
-            return 0.0
+        refusal = failure if isinstance(failure, ApiError) else None
+        may_pass = refusal is not None and refusal.may_pass
+        if refusal is not None and may_pass and tries < MOST_TRIES:
+            return asked_pause(refusal)
         about = f"{report.about.kind} {report.about.name}"
-        bug = None if isinstance(failure, ApiError) else failure
+        bug = failure if refusal is None else None
         log.warning("report", about=about, problem=repr(failure), exc_info=bug)
         self._on_outcome("failed")
         if may_pass:

@@ -16,6 +16,7 @@ import structlog
 
 from app.dialects.written import AT_WRITE
 from app.errors import ApiError, Conflict, NotFound
+from app.kube.client.backoff import asked_pause
 from app.kube.client.deadline import answered_within
 from app.kube.client.queue.work_queue import WorkQueue
 from app.state.effects import WriteStatus
@@ -87,7 +88,7 @@ class StatusController:
             is_outdated = isinstance(error, Conflict) and bool(status.version)
             may_pass = isinstance(error, Conflict) or error.may_pass
             if may_pass and not is_outdated and tries < MOST_TRIES:
-                return 0.0
+                return asked_pause(error)
             log.warning("status", path=status.path, problem=repr(error))
             self._on_outcome("failed")
             if may_pass:

@@ -23,7 +23,7 @@ import structlog
 
 from app.dialects.workloads.record import patch_of_suspension
 from app.errors import ApiError, Conflict, NotFound
-from app.kube.client.backoff import Backoff
+from app.kube.client.backoff import Backoff, asked_pause
 from app.kube.client.deadline import answered_within
 from app.kube.client.queue.work_queue import TokenBucket, WorkQueue
 from app.state.effects import Delete, Evict, EvictOutcome, Suspend, TryEviction
@@ -126,7 +126,7 @@ class EvictController:
             return "gone"  # deleted, or recreated under the same name
         except ApiError as error:
             if error.may_pass and tries < self._most_tries:
-                return min(error.retry_after or 0.0, LONGEST_PAUSE)
+                return asked_pause(error)
             log.warning("remove", pod=where, tries=tries, problem=repr(error))
             return "failed" if error.may_pass else "refused"
         except Exception:

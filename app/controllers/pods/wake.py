@@ -25,7 +25,7 @@ import structlog
 
 from app.dialects.corral import NOMINATED, WAKE
 from app.errors import ApiError, Conflict, Forbidden, NotFound
-from app.kube.client.backoff import Backoff
+from app.kube.client.backoff import Backoff, asked_pause
 from app.kube.client.deadline import answered_within
 from app.kube.client.queue.work_queue import TokenBucket, WorkQueue
 from app.state.effects import Requeue
@@ -113,13 +113,15 @@ class WakeController:
 
     async def _wake(self, wake: Requeue, tries: int) -> float | None:
         outcome = await self._patch(wake)
-        if outcome == "again" and tries < MOST_TRIES:
-            return 0.0
-        self._on_outcome("failed" if outcome == "again" else outcome)
+        if not isinstance(outcome, str):
+            if tries < MOST_TRIES:
+                return outcome
+            outcome = "failed"
+        self._on_outcome(outcome)
         return None
 
-    async def _patch(self, wake: Requeue) -> str:
-        """What became of the wake; "again": it may succeed later."""
+    async def _patch(self, wake: Requeue) -> str | float:
+        """What became of the wake, or how many seconds to wait at least before the next try."""
         is_nominated = wake.nominated is not None and not self._is_forbidden(wake.namespace)
         try:
             async with answered_within(self._patch_seconds):
@@ -130,7 +132,7 @@ class WakeController:
             if not is_nominated:
                 return self._failed(wake, error)
             self._forbid(wake.namespace, error)
-            return "again"  # by the annotation
+            return 0.0  # by the annotation
         except ApiError as error:
             if error.status == HTTPStatus.UNPROCESSABLE_ENTITY and is_nominated and wake.nominated:
                 return "gone"  # it is bound meanwhile, and needs none
@@ -140,9 +142,9 @@ class WakeController:
             return "failed"
         return "woken" if is_nominated or wake.nominated is None else "not_nominated"
 
-    def _failed(self, wake: Requeue, error: ApiError) -> str:
+    def _failed(self, wake: Requeue, error: ApiError) -> str | float:
         log.warning("wake", pod=f"{wake.namespace}/{wake.name}", problem=repr(error))
-        return "again" if error.may_pass else "failed"
+        return asked_pause(error) if error.may_pass else "failed"
 
     async def _change(self, wake: Requeue, *, is_nominated: bool) -> None:
         """One write, of one or the other."""

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from random import Random
 
+from app.errors import ApiError
+
 FIRST_SECONDS = 1.0  # ceiling of the first pause; a pause is between half its ceiling and all of it
 LONGEST_SECONDS = 8.0  # gangs have to be whole within 10 s of the API server's return
+LONGEST_ASKED_SECONDS = 60.0  # of a pause that the API server asks for before a write
+
+
+def asked_pause(error: ApiError) -> float:
+    """How many seconds the API server asks to wait before the same write; 0.0: it does not say."""
+    return min(error.retry_after or 0.0, LONGEST_ASKED_SECONDS)
 
 
 class Backoff:

@@ -143,6 +143,15 @@ async def test_an_event_that_fails_does_not_stop_the_next(error, tries, is_lost)
     assert outcomes == ["failed", "written"]
 
 
+async def test_the_pause_the_server_asks_for_is_kept():
+    client = Events(TooManyRequests(429, "TooManyRequests", "", 0.1))
+    began = time.monotonic()
+    async with controller(client) as (reports, _, _):
+        reports.take(report())
+        await until(lambda: len(client.written) == 2)
+    assert time.monotonic() - began >= 0.1
+
+
 async def test_an_event_that_is_not_answered_in_time_is_tried_again_and_then_given_back():
     client = Events(is_silent=True)
     async with controller(client, event_seconds=0.01) as (reports, outcomes, lost):

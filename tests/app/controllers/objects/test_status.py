@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import suppress
 from datetime import UTC, datetime
 
@@ -12,7 +13,8 @@ from app.controllers.objects import status as status_module
 from app.controllers.objects.status import MOST_TRIES, StatusController
 from app.dialects.spec import GangKey
 from app.dialects.written import AT_WRITE
-from app.errors import ApiError, Conflict, Forbidden, NotFound, Unreachable
+from app.errors import ApiError, Conflict, Forbidden, NotFound, TooManyRequests, Unreachable
+from app.kube.client.backoff import FIRST_SECONDS
 from app.state.effects import WriteStatus
 from tests.app.polling import until
 
@@ -96,6 +98,14 @@ async def test_a_write_that_is_not_answered_in_time_is_tried_again():
     status = WriteStatus(GANG, PATH, "u", {"seated": 1})
     assert await outcomes_of(client, status, write_seconds=0.02) == ["written"]
     assert len(client.patches) == 2
+
+
+@pytest.mark.slow
+async def test_the_pause_the_server_asks_for_is_kept():
+    client = Written(TooManyRequests(429, "TooManyRequests", "", 2.0))
+    began = time.monotonic()
+    assert await outcomes_of(client, WriteStatus(GANG, PATH, "u", {"seated": 1})) == ["written"]
+    assert time.monotonic() - began >= 2.0 + FIRST_SECONDS / 2
 
 
 async def test_what_was_said_of_an_older_version_is_not_tried_again_but_told_as_lost():

@@ -209,6 +209,15 @@ async def test_a_wake_that_may_succeed_later_is_tried_again_so_often(error, trie
     assert len(client.patched) == tries
 
 
+async def test_the_pause_the_server_asks_for_is_kept():
+    client = Patches({"a": TooManyRequests(429, "TooManyRequests", "", 0.1)})
+    began = time.monotonic()
+    async with controller(client) as (wakes, _):
+        wakes.take(wake("a"))
+        await until(lambda: len(client.patched) == 2)
+    assert time.monotonic() - began >= 0.1
+
+
 async def test_a_wake_that_is_not_answered_in_time_is_tried_again_as_often():
     client = Patches(is_silent=True)
     async with controller(client, patch_seconds=0.01) as (wakes, outcomes):
