@@ -69,6 +69,7 @@ class OwnLease(NeighbourLease):
         self._identity = f"{pod_name}_{uuid4()}"
         self._may_take, self._on_held, self._wall = may_take, on_held, wall
         self._changed_at = -math.inf  # when what was read last was read for the first time
+        self._is_told = False  # `on_held` has been called since it was another one's
         self._is_over = False
 
     @property
@@ -117,16 +118,17 @@ class OwnLease(NeighbourLease):
         if self._is_over:  # it is given up next, and nothing is written by it any more
             return
         self._ours_until = asked_at + LEASE_SECONDS * LEADING_SHARE
-        if not is_held:
+        is_new, self._is_told = not self._is_told, True  # also if no answer said that it was taken
+        if is_new:
             log.info("leading", lease=self._name)
-        await self._on_held(not is_held)
+        await self._on_held(is_new)
 
     def _note(self, spec: Spec, asked_at: float) -> None:
         """Remember what it says."""
         if spec != self._spec:
             self._changed_at = self._clock()
         if not self._is_held_by_us(spec):
-            self._ours_until = -math.inf
+            self._ours_until, self._is_told = -math.inf, False
         self._spec, self._asked_at = spec, asked_at
 
     def _is_free(self, spec: Spec) -> bool:

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from app.errors import Unreachable
 from app.kube.client.transport import Transport
 from app.kube.leading.lease import LEASE_SECONDS
 from app.kube.leading.own_lease import OwnLease
@@ -87,6 +88,42 @@ async def test_it_is_told_once_that_it_is_new_and_then_that_it_is_kept(first):
         await first.lease.read()
         first.now += 2
     assert first.held == [True, False, False]
+
+
+class Lossy:
+    """Loses the answer to the first write, which is carried out."""
+
+    def __init__(self, transport):
+        self.transport, self.is_lossy = transport, True
+
+    async def request(self, method, path, **how):
+        answer = await self.transport.request(method, path, **how)
+        if method != "GET" and self.is_lossy:
+            self.is_lossy = False
+            raise Unreachable("cut")
+        return answer
+
+
+async def test_one_whose_taking_was_not_answered_is_new_when_it_is_seen_to_be_ours(api):
+    only = Candidate(Lossy(api), "corral-a")
+    await only.lease.read()
+    assert not only.lease.is_ours
+    assert only.held == []
+    for _ in range(2):
+        await only.lease.read()
+    assert only.lease.is_ours
+    assert only.held == [True, False]
+
+
+async def test_one_that_was_anothers_meanwhile_is_new(first, second):
+    await first.lease.read()
+    await second.lease.read()
+    second.now += LEASE_SECONDS
+    await second.lease.read()
+    await first.lease.read()
+    first.now += LEASE_SECONDS
+    await first.lease.read()
+    assert first.held == [True, True]
 
 
 async def test_one_that_is_released_is_taken_at_the_next_look(first, second):
