@@ -20,8 +20,11 @@ from typing import ClassVar, Protocol
 from urllib.parse import quote
 
 import msgspec
+import structlog
 
 from app.errors import CorralError, NotFound
+
+log = structlog.get_logger(__name__)
 
 LEASE_SECONDS = 15  # kube-scheduler's default
 POLLS_PER_LEASE = 30  # kube-scheduler renews it 7.5 times by default
@@ -32,6 +35,7 @@ READ_SECONDS = 5.0
 # An API server that is starved takes so long over a write that was sent in time.
 UNDER_WAY_SECONDS = 1.0
 REST_SECONDS = 0.5  # between two reads that are asked for; polls apart
+TOLD_SECONDS = 60.0  # between two lines about reads that fail: there are two reads a second
 
 
 class Requests(Protocol):
@@ -92,6 +96,7 @@ class NeighbourLease:
         self._asked_at = -math.inf  # when the last read that was answered was sent
         self._tried_at = -math.inf  # when the last read was sent
         self._ours_until = -math.inf
+        self._told_at = -math.inf  # when it was last logged that it could not be read
         self._reading: asyncio.Task[None] | None = None
         self.on_read: Callable[[], None] = lambda: None  # after each read, whatever came of it
 
@@ -184,7 +189,8 @@ class NeighbourLease:
             spec = msgspec.json.decode(raw, type=_Lease).spec or Spec()
         except NotFound:
             spec = Spec()  # no kube-scheduler leads yet
-        except (CorralError, msgspec.DecodeError):
+        except (CorralError, msgspec.DecodeError) as error:
+            self._tell(error)
             return
         before, before_at = self._spec, self._asked_at
         self._spec, self._asked_at = spec, asked_at
@@ -194,6 +200,13 @@ class NeighbourLease:
             self._ours_until = asked_at + self._duration * FIRST_SHARE
         elif spec != before:
             self._ours_until = before_at + self._duration * LEADING_SHARE
+
+    def _tell(self, error: Exception) -> None:
+        """Log why it is not known, or not taken: without it no Corral acts."""
+        now = self._clock()
+        if now >= self._told_at + TOLD_SECONDS:
+            self._told_at = now
+            log.warning("lease", lease=self._name, problem=str(error))
 
     def _is_held_by_us(self, spec: Spec) -> bool:
         return (spec.holder_identity or "").startswith(self._prefix)

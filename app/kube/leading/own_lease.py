@@ -20,7 +20,7 @@ from uuid import uuid4
 import msgspec
 import structlog
 
-from app.errors import CorralError, NotFound
+from app.errors import Conflict, CorralError, NotFound
 from app.kube.leading.lease import (
     LEADING_SHARE,
     LEASE_SECONDS,
@@ -112,7 +112,10 @@ class OwnLease(NeighbourLease):
                 return
             wanted = self._wanted(spec, {} if known is None else known.get("spec") or {})
             await self._write(known, wanted)
-        except (CorralError, msgspec.DecodeError):
+        except Conflict:
+            return
+        except (CorralError, msgspec.DecodeError) as error:
+            self._tell(error)
             return
         self._note(msgspec.convert(wanted, Spec), asked_at)
         if self._is_over:  # it is given up next, and nothing is written by it any more

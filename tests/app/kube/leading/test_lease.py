@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from structlog.testing import capture_logs
 
 from app.kube.leading.lease import (
     LEASE_SECONDS,
     POLLS_PER_LEASE,
+    TOLD_SECONDS,
     UNDER_WAY_SECONDS,
     NeighbourLease,
 )
@@ -91,6 +93,22 @@ async def test_without_an_answer_the_last_one_stands(server, lease, answer):
     await lease.read()
     await lease.read()
     assert lease.is_ours
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [pytest.param(refusal(403, "Forbidden"), id="no_right"), pytest.param(reply(200, "<"), id="<")],
+)
+async def test_why_it_is_not_read_is_logged_once_a_minute(server, lease, clock, answer):
+    server.script += [answer] * 4
+    with capture_logs() as logs:
+        for seconds in (0.0, 0.5, TOLD_SECONDS - 0.6, 0.2):
+            clock.now += seconds
+            await lease.read()
+    assert [(each["event"], each["lease"]) for each in logs] == [
+        ("lease", "corral-system/lease")
+    ] * 2
+    assert all(each["problem"] for each in logs)
 
 
 async def test_it_is_ours_for_as_long_as_a_holder_leads_without_renewing_it(server, lease, clock):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from structlog.testing import capture_logs
 
-from app.errors import Unreachable
+from app.errors import Conflict, Forbidden, Unreachable
 from app.kube.client.transport import Transport
 from app.kube.leading.lease import LEASE_SECONDS
 from app.kube.leading.own_lease import OwnLease
@@ -234,3 +235,30 @@ async def test_the_same_pod_started_anew_is_another_holder(api, first):
     again = Candidate(api, "corral-a")
     await again.lease.read()
     assert not again.lease.is_ours
+
+
+class Refusing:
+    """Lets nothing be written."""
+
+    def __init__(self, transport, error):
+        self.transport, self.error = transport, error
+
+    async def request(self, method, path, **how):
+        if method != "GET":
+            raise self.error
+        return await self.transport.request(method, path, **how)
+
+
+@pytest.mark.parametrize(
+    ("error", "lines"),
+    [
+        pytest.param(Forbidden(403, "Forbidden", "no"), 1, id="no_right"),
+        pytest.param(Conflict(409, "Conflict", "outrun"), 0, id="another_one_was_first"),
+    ],
+)
+async def test_why_it_cannot_be_taken_is_logged_unless_another_one_has_it(api, error, lines):
+    only = Candidate(Refusing(api, error), "corral-a")
+    with capture_logs() as logs:
+        await only.lease.read()
+        await only.lease.read()
+    assert [each["event"] for each in logs] == ["lease"] * lines
