@@ -13,6 +13,7 @@ import structlog
 
 from app.errors import ApiError, Conflict, NotFound
 from app.kube.client.deadline import answered_within
+from app.kube.client.queue.problems import Problems
 from app.kube.client.queue.work_queue import WorkQueue
 from app.state.effects import Annotate
 
@@ -47,6 +48,7 @@ class AnnotateController:
         self._client = client
         self._on_outcome = on_outcome
         self._patch_seconds = patch_seconds
+        self._problems = Problems("annotate")
         self._queue = WorkQueue(
             "annotate",
             self._annotate,
@@ -79,7 +81,7 @@ class AnnotateController:
         except (NotFound, Conflict):
             return "gone"  # deleted, or recreated under the same name
         except ApiError as error:
-            log.warning("annotate", pod=pod, problem=repr(error))
+            self._problems.note(error, pod=pod)
             return "failed"
         except Exception:
             log.exception("annotate", pod=pod)

@@ -22,6 +22,7 @@ import structlog
 
 from app.errors import ApiError, Conflict, NotFound
 from app.kube.client.deadline import answered_within
+from app.kube.client.queue.problems import Problems
 from app.kube.client.queue.work_queue import WorkQueue
 from app.state.effects import Ungate, Ungated, UngateFailed, UngateOutcome
 
@@ -68,6 +69,7 @@ class UngateController:
         self._on_outcome = on_outcome
         self._patch_seconds = patch_seconds
         self._is_stopping = False
+        self._problems = Problems("ungate")
         self._queue = WorkQueue(
             "ungate",
             self._ungate,
@@ -109,7 +111,8 @@ class UngateController:
         except (NotFound, Conflict):
             return GONE  # deleted, or recreated under the same name
         except ApiError as error:
-            return _failed(ungate, error)
+            self._problems.note(error, pod=f"{ungate.namespace}/{ungate.name}")
+            return UngateFailed(error.in_words("patch"), is_forbidden=error.status in _FINAL)
         except Exception as error:
             log.exception("ungate", pod=f"{ungate.namespace}/{ungate.name}")
             return UngateFailed(f"ungating failed: {type(error).__name__}")
@@ -147,8 +150,3 @@ class GateTimes:
         """How long the pod took, None if it was not seen to be ungated; it is forgotten."""
         since = self._since.pop(uid, None)
         return None if since is None else now - since
-
-
-def _failed(ungate: Ungate, error: ApiError) -> UngateFailed:
-    log.warning("ungate", pod=f"{ungate.namespace}/{ungate.name}", problem=repr(error))
-    return UngateFailed(error.in_words("patch"), is_forbidden=error.status in _FINAL)

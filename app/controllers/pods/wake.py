@@ -27,6 +27,7 @@ from app.dialects.corral import NOMINATED, WAKE
 from app.errors import ApiError, Conflict, Forbidden, NotFound
 from app.kube.client.backoff import Backoff, asked_pause
 from app.kube.client.deadline import answered_within
+from app.kube.client.queue.problems import Problems
 from app.kube.client.queue.work_queue import TokenBucket, WorkQueue
 from app.state.effects import Requeue
 
@@ -87,6 +88,7 @@ class WakeController:
         self._forbidden_seconds = forbidden_seconds
         self._forbidden: OrderedDict[str, float] = OrderedDict()  # namespaces -> until when
         self._said_at = -forbidden_seconds  # when the log was last told
+        self._problems = Problems("wake")
         rng = Random()
         self._queue = WorkQueue(
             "wake",
@@ -143,7 +145,7 @@ class WakeController:
         return "woken" if is_nominated or wake.nominated is None else "not_nominated"
 
     def _failed(self, wake: Requeue, error: ApiError) -> str | float:
-        log.warning("wake", pod=f"{wake.namespace}/{wake.name}", problem=repr(error))
+        self._problems.note(error, pod=f"{wake.namespace}/{wake.name}")
         return asked_pause(error) if error.may_pass else "failed"
 
     async def _change(self, wake: Requeue, *, is_nominated: bool) -> None:

@@ -14,6 +14,7 @@ import structlog
 
 from app.errors import ApiError, Conflict, NotFound
 from app.kube.client.deadline import answered_within
+from app.kube.client.queue.problems import Problems
 from app.kube.client.queue.refusals import Refusals
 from app.kube.client.queue.work_queue import WorkQueue
 
@@ -52,6 +53,7 @@ class OneTry(Generic[_Item]):
         self._on_outcome, self._namespace = on_outcome, namespace
         self._write_seconds = write_seconds
         self._refusals = Refusals(refused_seconds)
+        self._problems = Problems(name)
         self._queue = WorkQueue(
             name, self._serve, namespace=namespace, key=key, workers=WORKERS, most=most
         )
@@ -79,7 +81,7 @@ class OneTry(Generic[_Item]):
         except Conflict:
             return "conflict"  # it has changed: the watch shows that, and the engine looks again
         except ApiError as error:
-            log.warning(self._name, about=self._about(item), problem=repr(error))
+            self._problems.note(error, about=self._about(item))
             if error.status != HTTPStatus.FORBIDDEN:
                 return "failed"
             self._refusals.note(self._namespace(item))
