@@ -1,7 +1,7 @@
 """Writes annotations of ours on pods: what a gang notes on its members.
 
-A newer note for the same pod takes the place of one that still waits. One that fails is not tried
-again here: the engine sends it again for as long as the watch does not show it.
+A newer note of the same annotations takes the place of one that still waits. One that fails is not
+tried again here: the engine sends it again for as long as the watch does not show it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from app.state.effects import Annotate
 
 log = structlog.get_logger(__name__)
 
-MOST_QUEUED = 16_384  # pods; the engine asks again for those that are left out
+MOST_QUEUED = 16_384  # notes; the engine asks again for those that are left out
 WORKERS = 4  # patches under way at once
 PATCH_SECONDS = 5.0  # one patch
 
@@ -53,7 +53,7 @@ class AnnotateController:
             "annotate",
             self._annotate,
             namespace=lambda annotate: annotate.namespace,
-            key=lambda annotate: annotate.uid,
+            key=_what,
             workers=WORKERS,
             most=MOST_QUEUED,
         )
@@ -87,3 +87,8 @@ class AnnotateController:
             log.exception("annotate", pod=pod)
             return "failed"
         return "written"
+
+
+def _what(annotate: Annotate) -> tuple[str, ...]:
+    """The pod, and which of its annotations."""
+    return annotate.uid, *(key for key, _ in annotate.annotations)

@@ -36,6 +36,15 @@ async def test_of_two_notes_for_a_pod_the_newer_is_written():
     assert client.patched == [("team", "a", "uid-a", {"corral.dev/succeeded": "w=2"})]
 
 
+async def test_of_two_notes_that_say_different_things_of_a_pod_both_are_written():
+    client = Patches()
+    room = Annotate("team", "a", "uid-a", (("corral.dev/room", "r1"),))
+    async with outcomes_of(client, note("a", "w=1"), room) as outcomes:
+        await until(lambda: len(outcomes) == 2)
+    said = [annotations for *_, annotations in client.patched]
+    assert said == [{"corral.dev/succeeded": "w=1"}, {"corral.dev/room": "r1"}]
+
+
 @pytest.mark.parametrize(
     ("error", "outcome"),
     [
