@@ -39,6 +39,7 @@ class Credentials:
         self._renew = renew
         self._clock = clock
         self._renew_at = clock() + RENEW_SECONDS
+        self._renewing: asyncio.Task[None] | None = None  # the last one
         self._certificate = _certificate_version(configuration)
         self.url: str = (configuration.host or "").rstrip("/")
         self.proxy: str | None = configuration.proxy
@@ -117,7 +118,9 @@ class Credentials:
         now = self._clock()
         if now >= self._renew_at:
             self._renew_at = now + RENEW_SECONDS  # first, so that concurrent requests go ahead
-            await self._renew_now()
+            # Where the request is given up, this goes on: else a plugin slower than it never ends.
+            self._renewing = asyncio.create_task(self._renew_now())
+            await asyncio.shield(self._renewing)
         token = self._configuration.api_key.get("BearerToken")
         # Files end in a newline, which no header may contain.
         return {"Authorization": token.strip()} if token else {}

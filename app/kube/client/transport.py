@@ -6,6 +6,7 @@ knows whether a second request is right.
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import AsyncGenerator, Mapping
 from http import HTTPStatus
@@ -102,7 +103,8 @@ class Transport:
     ) -> bytes:
         """Return the body of a 2xx answer, shortened. `body` is written as JSON unless it is bytes.
 
-        Units: timeout in seconds, over everything: queueing, connecting, sending, reading.
+        Units: timeout in seconds, over what it takes to say who we are, and again over everything
+            else: queueing, connecting, sending, reading.
         Raises: ApiError or the member of its tree for the status; Unreachable without one; TooLong
             for an answer of more than `most_bytes`, as soon as so many have come.
         """
@@ -175,11 +177,13 @@ class Transport:
         body: bytes | None = None,
         headers: Mapping[str, str] = _NO_HEADERS,
     ) -> aiohttp.ClientResponse:
+        async with asyncio.timeout(timeout.total):
+            identity = await self._access.headers()
         return await self._session.request(
             method,
             url,
             data=body,
-            headers={**headers, **await self._access.headers()},
+            headers={**headers, **identity},
             timeout=timeout,
             allow_redirects=False,
             proxy=self._access.proxy,

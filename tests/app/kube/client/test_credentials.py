@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import ssl
@@ -13,6 +14,7 @@ from tempfile import TemporaryDirectory
 import certifi
 import pytest
 import yaml
+from kubernetes_asyncio.client import Configuration
 
 from app.errors import SettingsError
 from app.kube.client.credentials import RENEW_SECONDS, Credentials
@@ -159,6 +161,27 @@ async def test_a_renewal_that_fails_keeps_what_was_valid(tmp_path):
     token.unlink()
     clock.now += RENEW_SECONDS
     assert await credentials.headers() == {"Authorization": "Bearer first"}
+
+
+async def test_a_renewal_goes_on_where_the_request_that_began_it_is_given_up():
+    clock, configuration, renewals, answers = Clock(), Configuration(), [], asyncio.Event()
+    configuration.api_key["BearerToken"] = "Bearer first"
+
+    async def renew():
+        renewals.append(clock.now)
+        await answers.wait()
+        configuration.api_key["BearerToken"] = "Bearer second"
+
+    credentials = Credentials(configuration, renew, clock)
+    clock.now += RENEW_SECONDS
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.02):
+            await credentials.headers()
+    assert await credentials.headers() == {"Authorization": "Bearer first"}
+    answers.set()
+    await asyncio.sleep(0.01)
+    assert await credentials.headers() == {"Authorization": "Bearer second"}
+    assert len(renewals) == 1
 
 
 async def test_a_client_certificate_that_is_replaced_is_presented_from_then_on(tmp_path):

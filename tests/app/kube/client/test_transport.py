@@ -185,6 +185,23 @@ async def test_an_identity_that_is_refused_is_renewed(server, transport, access)
     assert access.refusals == ["expired"]
 
 
+async def test_a_request_whose_credentials_take_long_ends_at_its_timeout(server):
+    class Slow(LocalAccess):
+        async def headers(self):
+            await asyncio.Event().wait()
+
+    transport = Transport(Slow(server.url))
+    async with asyncio.timeout(5):
+        for asked in (
+            transport.request("GET", "/x", timeout=0.05),
+            transport.date_of("/x", timeout=0.05),
+        ):
+            with pytest.raises(Unreachable):
+                await asked
+    await transport.close()
+    assert server.asked == []
+
+
 async def test_a_request_without_an_answer_ends_at_its_timeout(server, transport):
     with pytest.raises(Unreachable, match="GET /x: TimeoutError") as cut:
         await transport.request("GET", "/x", timeout=0.05)
