@@ -23,6 +23,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Protocol
 
@@ -63,6 +64,7 @@ _EVENTS: Mapping[str, type[Applied] | type[Deleted]] = {
 }
 # How the API server writes a line, by event type: what is between is the object.
 _AROUND = {b'{"type":"%b","object":' % name.encode(): name for name in _EVENTS}
+STAY: tuple[Kind, ...] = ("Pod", "Node")  # known as they were, when they cannot be read any more
 _LONGEST_START = max(map(len, _AROUND))
 
 _LINE = msgspec.json.Decoder(wire.WatchLine)
@@ -321,10 +323,21 @@ class Reflector:
         try:
             return _EVENTS[told.type](self._served.decode(told.object))
         except DecodeError as error:
-            # One that was read before it became so would stay for ever.
-            is_gone = _EVENTS[told.type] is Deleted
-            gone = decode_named(told.object, self.kind, self._resource.record) if is_gone else None
-            return _LeftOut(error, _version_of(told.object), gone)
+            return _LeftOut(error, _version_of(told.object), self._gone(told))
+
+    def _gone(self, told: wire.WatchLine) -> Record | None:
+        """Which object is to be forgotten, of one that cannot be read; None: none.
+
+        One that is deleted, else it would stay for ever; and one that is there, as after the next
+        list, but for pods and nodes: what has been planned goes by these.
+        Raises: DecodeError if it is not known which one has been deleted.
+        """
+        name = partial(decode_named, told.object, self.kind, self._resource.record)
+        if told.type == "DELETED":
+            return name()
+        with suppress(DecodeError):
+            return None if self.kind in STAY else name()
+        return None
 
     def _read_at_once(self, line: bytes) -> Applied | Deleted | None:
         """A line that is written as the API server does, without reading it twice."""
@@ -358,7 +371,7 @@ class _LeftOut:
 
     problem: DecodeError
     version: str
-    gone: Record | None = None  # which one it was, if it was deleted
+    gone: Record | None = None  # which one it was, if it is to be forgotten
 
 
 @dataclass(slots=True)

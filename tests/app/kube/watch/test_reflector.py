@@ -1020,12 +1020,36 @@ async def test_an_object_that_is_gone_is_forgotten_though_it_could_not_be_read(s
     lines = [("ADDED", job(11)), ("MODIFIED", job(12, 3000)), ("DELETED", job(13, 3000))]
     server.script = [page([], "10"), server.watch([as_go_writes(*each) for each in lines], "hold")]
     async with reflecting(transport, heard, JOBS) as reflector:
-        await heard.wait_until(lambda: len(heard.events) == 3)
+        await heard.wait_until(lambda: len(heard.events) == 4)
         assert reflector.version == "13"
-    assert heard.said == ["listed", "applied j@11", "deleted j@13"]
-    (_, _, gone) = heard.events
+    assert heard.said == ["listed", "applied j@11", "deleted j@12", "deleted j@13"]
+    gone = heard.events[-1]
     assert (type(gone.record), gone.record.key, gone.record.uid) == (JOBS.record, "default/j", "u")
     assert ["metadata.annotations" in str(problem) for problem in heard.problems] == [True, True]
+
+
+async def test_an_object_that_cannot_be_read_any_more_is_forgotten_as_after_the_next_list(
+    server, transport
+):
+    """What it said before is not what it says."""
+    heard = Heard()
+    lines = [("ADDED", job(11)), ("MODIFIED", job(12, 3000)), ("MODIFIED", job(13))]
+    server.script = [page([], "10"), server.watch([as_go_writes(*each) for each in lines], "hold")]
+    async with reflecting(transport, heard, JOBS):
+        await heard.wait_until(lambda: len(heard.events) == 4)
+    assert heard.said == ["listed", "applied j@11", "deleted j@12", "applied j@13"]
+
+
+async def test_a_node_that_cannot_be_read_any_more_stays_as_it_was(server, transport):
+    """Gangs run there: a node that is gone would have them repaired elsewhere."""
+    heard = Heard()
+    broken = {"metadata": node("a", 12)["metadata"] | {"uid": "u"}, "status": {"allocatable": 7}}
+    lines = [as_go_writes("MODIFIED", broken), as_go_writes("MODIFIED", node("a", 13))]
+    server.script = [page([node("a", 11)], "11"), server.watch(lines, "hold")]
+    async with reflecting(transport, heard):
+        await heard.wait_until(lambda: len(heard.events) == 2)
+    assert heard.said == ["listed a", "applied a@13"]
+    assert len(heard.problems) == 1
 
 
 @pytest.mark.parametrize(
