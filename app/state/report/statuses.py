@@ -26,6 +26,8 @@ from app.state.objects.pools import Pools
 LEAST_SECONDS, MOST_SECONDS = 10.0, 300.0  # until a status that does not show is sent again
 LOST_SECONDS = 1.0  # the same of one that was lost, and is for a version of its object
 REVIEW_SECONDS = 1.0
+# A gang's own changes are fewer. Another controller may write otherwise, as soon as it sees ours.
+MOST_AT_ONCE, ONE_MORE_SECONDS = 20, 5.0  # writes of one object's status
 _WAITS = (Phase.GATHERING, Phase.WAITING, Phase.REPAIRING)  # pods wait
 
 
@@ -39,7 +41,10 @@ class _Sent:
 
 @dataclass(slots=True)
 class Statuses:
-    """The gangs whose status may have changed; `_sent` is what was sent last and does not show."""
+    """The gangs whose status may have changed; `_sent` is what was sent last and does not show.
+
+    `_written`: by path, how often of late. `_put_off`: gangs whose status was written too often.
+    """
 
     dialects: Dialects
     objects: Objects
@@ -50,6 +55,9 @@ class Statuses:
     _due: dict[GangKey, None] = field(default_factory=dict)
     _sent: dict[GangKey, dict[str, _Sent]] = field(default_factory=dict)  # by path
     _reviewed_at: float = -math.inf
+    _written: Counter[str] = field(default_factory=Counter)
+    _put_off: dict[GangKey, None] = field(default_factory=dict)
+    _eased_at: float = -math.inf
 
     def note(self, key: GangKey) -> None:
         """Note that a gang changed in something that its vocabulary may report."""
@@ -80,6 +88,11 @@ class Statuses:
         if now < self._reviewed_at + REVIEW_SECONDS:
             return
         self._reviewed_at = now
+        if now >= self._eased_at + ONE_MORE_SECONDS:
+            self._eased_at = now
+            self._written -= Counter(dict.fromkeys(self._written, 1))  # those at 0 are forgotten
+            self._due.update(self._put_off)
+            self._put_off.clear()
         for key, of_gang in self._sent.items():
             for sent in of_gang.values():
                 if sent.at is None:
@@ -109,6 +122,10 @@ class Statuses:
             for patch in patches:
                 sent = before.get(patch.path)
                 if sent is None or sent.is_lost or patch != sent.patch:
+                    if self._written[patch.path] >= MOST_AT_ONCE:
+                        self._put_off[key] = None
+                        continue
+                    self._written[patch.path] += 1
                     again = _Sent(patch)
                     if sent is not None and sent.is_lost:
                         again.again_after = sent.again_after

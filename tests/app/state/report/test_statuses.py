@@ -11,6 +11,7 @@ from app.dialects.registry import Dialects
 from app.kube.watch.events import Listed
 from app.state.effects import WriteStatus
 from app.state.engine import Engine
+from app.state.report.statuses import MOST_AT_ONCE, ONE_MORE_SECONDS
 from tests.app.dialects import toy
 from tests.app.state.world import LISTED, World, four_racks, members
 from tests.records import BLOCK, RACK, job_owner, pod
@@ -134,3 +135,28 @@ def test_a_gang_of_a_vocabulary_without_a_status_writes_none():
     assert len(world.schedule(*gang)) == 2
     world.tick()
     assert world.written() == []
+
+
+def test_another_controller_that_writes_otherwise_is_not_answered_for_ever_at_once():
+    world = with_a_band()
+    world.put(*PLAYERS)
+    world.schedule(*PLAYERS)
+    world.tick()
+    ours, before = world.written()[-1][2], len(world.written())
+    theirs = {"phase": "idle", "seated": 0, "reason": ""}
+
+    def contested(number: int) -> None:
+        world.put(replace(BAND, version=f"{number}a", status=ours))
+        world.put(replace(BAND, version=f"{number}b", status=theirs))
+
+    for number in range(100):
+        contested(number)
+    at_once = len(world.written()) - before
+    assert at_once <= MOST_AT_ONCE
+    for number in range(100, 220):
+        world.tick(0.5)
+        contested(number)
+    assert len(world.written()) - before <= at_once + 60 / ONE_MORE_SECONDS + 1
+    assert len(world.written()) - before > at_once
+    world.tick(ONE_MORE_SECONDS)
+    assert world.written()[-1][2] == ours
