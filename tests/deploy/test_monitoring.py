@@ -8,10 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 
+from app.dialects.corral import GATE
 from app.metrics import Metrics
+from tests.app.state.world import World, four_racks, members
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 MONITORING = ROOT / "deploy" / "monitoring"
@@ -100,6 +103,24 @@ def test_every_alert_is_tried_by_the_rules_own_test() -> None:
     tried = (MONITORING / "alerts-test.yaml").read_text(encoding="utf-8")
     named = set(re.findall(r'alertname(?:: |=")(\w+)', tried))
     assert named == {rule["alert"] for rule in rules()}
+
+
+def test_a_gang_that_kube_scheduler_never_brings_is_placed_within_every_window_of_its_alert() -> (
+    None
+):
+    """A plan that is not used ends, and another is made some minutes later."""
+    (said,) = [rule["expr"] for rule in rules() if rule["alert"] == "CorralGangsNotBrought"]
+    (minutes,) = re.findall(r'max_over_time\(corral_gangs\{phase="placed"\}\[(\d+)m\]\)', said)
+    gated = [msgspec.structs.replace(each, gates=(GATE,)) for each in members("g", 2)]
+    world = World(four_racks(), gated)
+    placed = []
+    for _ in range(2 * 60):  # scrapes, each after half a minute
+        for _ in range(30):
+            world.patch(world.tick(1.0))
+        placed.append(world.engine.gangs_by_phase()["placed"])
+    assert 0 in placed
+    size = int(minutes) * 2
+    assert all(any(placed[at : at + size]) for at in range(len(placed) - size))
 
 
 def test_panels_have_places_of_their_own_and_titles_that_differ() -> None:
