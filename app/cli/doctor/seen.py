@@ -114,7 +114,7 @@ class Policies:
     mutating: tuple[Object, ...]
     validating: tuple[Object, ...]
     bound: frozenset[tuple[str, str]]
-    """Kind and name of every policy, of anybody's, that some binding names."""
+    """Kind and name of every policy, of anybody's, that some binding names, to change or deny."""
 
     @property
     def gating(self) -> tuple[Object, ...]:

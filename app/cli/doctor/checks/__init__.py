@@ -1,15 +1,15 @@
 """Every check, in the order of the output; a new one is a line in the CHECKS of its file.
 
-`scheduler` what kube-scheduler is told; `gating` what gates pods; `rights.py`; `topology.py` nodes
-and their levels; `workloads.py` pods that ask for a gang in vain; `running.py` versions, clocks,
-readiness.
+`scheduler` what kube-scheduler is told; `gating` what gates pods; `rights.py`, and `guard.py` what
+narrows them; `topology.py` nodes and their levels; `workloads.py` pods that ask for a gang in vain;
+`running.py` versions, clocks, readiness.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from app.cli.doctor.checks import rights, running, topology, workloads
+from app.cli.doctor.checks import guard, rights, running, topology, workloads
 from app.cli.doctor.checks.gating import canary, members, policies, webhook
 from app.cli.doctor.checks.scheduler import agreement, extender
 from app.cli.doctor.findings import Check, Finding, finding
@@ -20,6 +20,7 @@ CHECKS: tuple[Check, ...] = (
     *agreement.CHECKS,
     *running.CHECKS,
     *rights.CHECKS,
+    *guard.CHECKS,
     *topology.CHECKS,
     *webhook.CHECKS,
     *members.CHECKS,

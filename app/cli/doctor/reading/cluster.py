@@ -44,7 +44,8 @@ _T = TypeVar("_T")
 
 APPS, ADMISSION = "/apis/apps/v1", "/apis/admissionregistration.k8s.io/v1"
 SLICES, SERVICE_LABEL = "/apis/discovery.k8s.io/v1", "kubernetes.io/service-name"
-POLICY_KINDS = ("MutatingAdmissionPolicy", "ValidatingAdmissionPolicy")
+MUTATING, VALIDATING = POLICY_KINDS = ("MutatingAdmissionPolicy", "ValidatingAdmissionPolicy")
+DENY = "Deny"  # what a binding of the second kind does, unless it only warns or writes it down
 TOPOLOGY_KINDS = ("Topology", "HyperNode")  # part of the kind of every object that declares one
 MOST_MEMBERS = 10_000  # pods of gangs that are looked at
 MOST_ADDRESSES = 8  # kept of one Service
@@ -230,9 +231,9 @@ async def policies(transport: Transport) -> Policies:
             if str(each["metadata"]["name"]).endswith(corral.WEBHOOKS)
         )
         async for each in _served(transport, f"{kind.lower()}bindings"):
-            bound.add((kind, str(each["spec"].get("policyName", ""))))
-    mutating, validating = (ours[kind] for kind in POLICY_KINDS)
-    return Policies(mutating, validating, frozenset(bound))
+            if kind != VALIDATING or DENY in (each["spec"].get("validationActions") or ()):
+                bound.add((kind, str(each["spec"].get("policyName", ""))))
+    return Policies(ours[MUTATING], ours[VALIDATING], frozenset(bound))
 
 
 async def _served(transport: Transport, plural: str) -> AsyncIterator[Object]:

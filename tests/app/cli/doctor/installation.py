@@ -58,6 +58,10 @@ MUTATING = one("deploy/webhook.yaml", "MutatingWebhookConfiguration")
 VALIDATING = one("deploy/webhook.yaml", "ValidatingWebhookConfiguration")
 POLICY = one("deploy/policies.yaml", "MutatingAdmissionPolicy")
 CHECKING = one("deploy/policies.yaml", "ValidatingAdmissionPolicy")
+GUARDS = tuple(
+    each for each in documents("deploy/policy.yaml") if each["kind"] == "ValidatingAdmissionPolicy"
+)
+GUARDED = frozenset((each["kind"], each["metadata"]["name"]) for each in GUARDS)
 WEBHOOK_SETTINGS = one("deploy/webhook.yaml", "ConfigMap")["data"]
 SERVICE = "corral-system/corral-webhook"
 POD = {
@@ -148,7 +152,7 @@ def policies(
     gating = POLICY if policy is None else policy
     checking = CHECKING if validating is None else validating
     bound = {(gating["kind"], binding), (checking["kind"], "pods.corral.dev")}
-    return Policies((gating,), (checking,), frozenset(bound))
+    return Policies((gating,), (checking, *GUARDS), frozenset(bound) | GUARDED)
 
 
 def canary(gates: tuple[str, ...] = ("corral.dev/gang",), scheduler: str = "corral") -> Canary:
@@ -167,7 +171,7 @@ def right() -> Seen:
         topology=topology(),
         members=pods(),
         webhooks=webhooks(),
-        policies=Policies((), (), frozenset()),
+        policies=Policies((), GUARDS, GUARDED),
         handshakes={(SERVICE, BUNDLE): Handshake("10.0.0.7:9443", "")},
         skew=0.4,
         version="v1.36.3",

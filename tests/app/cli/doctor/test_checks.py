@@ -15,6 +15,7 @@ from app.cli.doctor.seen import (
     Canary,
     Handshake,
     OwnSettings,
+    Policies,
     Readiness,
     Seen,
     TopologyObject,
@@ -29,6 +30,8 @@ from tests.app.cli.doctor.installation import (
     BESIDE,
     CONFIG,
     DEPLOYMENT,
+    GUARDED,
+    GUARDS,
     MEMBERS_ALONE,
     MEMBERS_BESIDE,
     MUTATING,
@@ -89,6 +92,23 @@ def ruled(path: tuple[str | int, ...], value: object) -> dict[str, object]:
     return {**POLICIES, "policies": changed}
 
 
+def guarding(path: tuple[str | int, ...], value: object) -> dict[str, object]:
+    """The policies of policy.yaml, with another value in the one over pods."""
+    changed = edited(GUARDS[0], ("spec", *path), value)
+    return {"policies": Policies((), (changed, *GUARDS[1:]), GUARDED)}
+
+
+def nominating(scheduler: str) -> dict[str, Any]:
+    """The policies of policy.yaml, where pods of one more scheduler may be nominated."""
+    ours = "schedulerName.orValue('') == 'corral'"
+    theirs = f"schedulerName.orValue('') in ['corral', '{scheduler}']"
+    rules = [
+        {**each, "expression": each["expression"].replace(ours, theirs)}
+        for each in GUARDS[0]["spec"]["validations"]
+    ]
+    return guarding(("validations",), rules)
+
+
 def marking(config: object = MEMBERS_ALONE, policy: str = "Fail", **changed: object) -> Any:
     """kube-scheduler asks about members alone, and the webhook marks them, also those of Grove."""
     return {
@@ -127,6 +147,17 @@ SHARE = ("profiles", 0, "percentageOfNodesToScore")
 NO_WEBHOOK = {"settings": settings(with_webhook=False), "webhooks": webhooks(ABSENT)}
 POLICIES = {**NO_WEBHOOK, "policies": policies()}
 OF_KAI = "object.spec.?schedulerName.orValue('') in ['corral', 'kai-scheduler']"
+OF_ANOTHER = "request.userInfo.username in ['system:serviceaccount:other:corral']"
+BORN = {"settings": settings(born_seconds="10")}
+KAI_TOO = {"with_webhook": False, "scheduler_name": "corral,kai-scheduler"}
+TWO_SCHEDULERS = {
+    "settings": settings(**KAI_TOO),
+    "config": config_from(edited(CONFIG, ("profiles",), [
+        *CONFIG["profiles"], {**CONFIG["profiles"][0], "schedulerName": "kai-scheduler"}])),
+    "webhooks": Webhooks((), (), {}),
+    "canary": canary(()),
+}  # fmt: skip
+NOT_NOMINATED = {"settings": settings(**KAI_TOO, nominate_planned="false")}
 PLANTED = [
     pytest.param(configured(("extenders", 1, "httpTimeout"), "30s"),
                  {"bind-timeout": "error"}, id="bind_waits_less_than_it_is_held"),
@@ -175,7 +206,7 @@ PLANTED = [
     pytest.param(marking(edited(MEMBERS_ALONE, ("profiles",), [
                      *MEMBERS_ALONE["profiles"],
                      {**MEMBERS_ALONE["profiles"][0], "schedulerName": "default-scheduler"}]),
-                     scheduler_name="corral,default-scheduler"),
+                     scheduler_name="corral,default-scheduler") | nominating("default-scheduler"),
                  {"webhook-schedulers": "error"}, id="marker_of_one_scheduler"),
     pytest.param(configured(LEASE, "other"), {"lease": "error"}, id="another_lease"),
     pytest.param(configured(("leaderElection", "leaderElect"), False),
@@ -230,6 +261,26 @@ PLANTED = [
                  {"policies-settings": "warning"}, id="policy_gates_what_would_be_born_in_place"),
     pytest.param(ruled(("variables",), []),
                  {"policies-settings": "error"}, id="policy_gates_pods_of_native_groups"),
+    pytest.param({"policies": Policies((), (), frozenset())},
+                 {"guard": "warning"}, id="no_policy_over_corral"),
+    pytest.param({"policies": Policies((), GUARDS, frozenset())},
+                 {"guard": "warning"}, id="policy_over_corral_that_is_not_bound"),
+    pytest.param(guarding(("failurePolicy",), "Ignore"),
+                 {"guard": "warning"}, id="policy_over_corral_fails_open"),
+    pytest.param({**BORN, "policies": Policies((), GUARDS[:1], GUARDED)},
+                 {"guard": "warning"}, id="no_policy_over_what_corral_suspends"),
+    pytest.param({"policies": Policies((), GUARDS[:1], GUARDED)},
+                 {}, id="no_policy_over_what_corral_never_suspends"),
+    pytest.param(guarding(("matchConditions", 0, "expression"), OF_ANOTHER),
+                 {"guard": "warning"}, id="policy_over_another_account"),
+    pytest.param(guarding(("variables", 0, "expression"), OF_ANOTHER),
+                 {"guard": "warning"}, id="policy_that_restricts_another_account"),
+    pytest.param(TWO_SCHEDULERS,
+                 {"guard": "warning"}, id="policy_forbids_to_nominate_pods"),
+    pytest.param({**TWO_SCHEDULERS, **nominating("kai-scheduler")},
+                 {}, id="policy_that_names_both_schedulers"),
+    pytest.param({**TWO_SCHEDULERS, **NOT_NOMINATED},
+                 {}, id="policy_over_nominations_that_are_off"),
     pytest.param({"webhooks": webhooks(None, None, WebhookService(False))},
                  {"webhook-service": "error"}, id="no_service"),
     pytest.param({"webhooks": webhooks(None, None, WebhookService(True, 0, (443,)))},
@@ -254,7 +305,8 @@ PLANTED = [
                  {"webhook-namespaces": "warning"}, id="fewer_namespaces_than_settings"),
     pytest.param({"settings": settings(scheduler_name="corral,kai"),
                   "config": config_from(edited(CONFIG, ("profiles",), [
-                      *CONFIG["profiles"], {**CONFIG["profiles"][0], "schedulerName": "kai"}]))},
+                      *CONFIG["profiles"], {**CONFIG["profiles"][0], "schedulerName": "kai"}])),
+                  **nominating("kai")},
                  {"webhook-schedulers": "warning"}, id="second_scheduler_not_sent"),
     pytest.param({"members": pods(pod("default-scheduler", annotations=GROUP))},
                  {"pod-schedulers": "warning"}, id="another_scheduler"),

@@ -129,6 +129,24 @@ def test_a_kubeconfig_that_is_named_and_not_there_is_a_wrong_option():
     assert "/no/file" in ran.stderr
 
 
+async def test_a_binding_that_only_warns_binds_no_policy_that_is_to_deny(monkeypatch):
+    """What the API server lists of policies and their bindings."""
+
+    async def listed(_transport: object, path: str):
+        kind = path.rpartition("/")[2]
+        if kind.endswith("policybindings"):
+            for name, actions in (("a", ["Warn", "Audit"]), ("b", ["Deny"])):
+                spec = {"policyName": f"{name}.corral.dev"}
+                if kind.startswith("validating"):
+                    spec["validationActions"] = actions
+                yield json.dumps({"metadata": {"name": name}, "spec": spec}).encode()
+
+    monkeypatch.setattr(reading, "listed", listed)
+    found = await reading.policies(object())
+    changes = {("MutatingAdmissionPolicy", f"{name}.corral.dev") for name in "ab"}
+    assert found.bound == changes | {("ValidatingAdmissionPolicy", "b.corral.dev")}
+
+
 # -- /readyz -------------------------------------------------------------------------------------
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from app.admission.namespaces import METADATA_NAME
@@ -204,12 +204,15 @@ def schedulers(webhooks: Webhooks, settings: OwnSettings) -> Iterator[Problem]:
 
 def schedulers_in(rule: Object) -> set[str]:
     """The schedulers that the matchConditions of a webhook, or of a policy, name."""
-    conditions = " ".join(
-        str(each.get("expression", "")) for each in rule.get("matchConditions") or []
-    )
+    return schedulers_named(rule.get("matchConditions") or [])
+
+
+def schedulers_named(conditions: Iterable[Object]) -> set[str]:
+    """The schedulers that expressions name."""
+    text = " ".join(str(each.get("expression", "")) for each in conditions)
     return {
         name.strip(" '")
-        for one, several in _SCHEDULERS.findall(conditions)
+        for one, several in _SCHEDULERS.findall(text)
         for name in (one, *several.split(","))
         if name
     }
