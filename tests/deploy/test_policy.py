@@ -98,6 +98,16 @@ def test_the_identity_that_is_restricted_is_the_one_that_is_shipped() -> None:
     assert TEXT.count("userInfo") == 3, "who runs Corral as another user finds it named there"
 
 
+def test_a_right_within_a_namespace_alone_counts_for_nothing() -> None:
+    """Who may do everything in a namespace, by a Role, could else forge what Corral writes."""
+    rights = re.findall(r"authorizer[^\n]*(?:\n\s+\.[^\n]*)?allowed\(\)", TEXT)
+    assert len(rights) == 2
+    for name, said in zip(("annotations", "gates"), rights, strict=True):
+        calls = re.findall(r"\.(\w+)\(", said)
+        assert calls == ["group", "resource", "check", "allowed"]
+        assert f"resource('{name}')" in said
+
+
 def test_each_policy_is_bound_refuses_and_fails_closed() -> None:
     bindings = {
         one["spec"]["policyName"]: one["spec"]["validationActions"]
