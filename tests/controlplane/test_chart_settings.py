@@ -198,7 +198,13 @@ def test_selectors_are_said_once() -> None:
         pytest.param({"settings": {"neighbour_lease": "a/b"}}, "neighbour_lease", id="the_charts"),
         pytest.param({"settings": {"narrow_nodes": 2000}}, "1,024", id="beyond_its_bound"),
         pytest.param({"settings": {"scheduler_name": ""}}, "scheduler_name", id="no_profile"),
+        pytest.param({"settings": {"scheduler_name": "a,,b"}}, "scheduler_name", id="no_name"),
+        pytest.param({"settings": {"scheduler_name": "a, a"}}, "scheduler_name", id="a_name_twice"),
+        pytest.param({"settings": {"scheduler_name": "it's"}}, "scheduler_name", id="ends_a_text"),
         pytest.param({"scheduler": {"image": {"tag": "v1.2.3"}}}, "minor", id="no_configuration"),
+        pytest.param(
+            {"scheduler": {"minor": "1.36", "image": {"tag": ""}}}, "digest", id="no_scheduler"
+        ),
         pytest.param({"webhook": {"certificate": "any"}}, "certificate", id="no_certificate"),
     ],
 )

@@ -24,7 +24,8 @@
 {{- $values := .root.Values -}}
 {{- $isScheduler := eq .container.name "kube-scheduler" -}}
 {{- $own := $isScheduler | ternary $values.scheduler $values -}}
-{{- $_ := set .container "image" (include "corral.image" (dict "image" $own.image "tag" .root.Chart.AppVersion)) -}}
+{{- $tag := $isScheduler | ternary "" .root.Chart.AppVersion -}}
+{{- $_ := set .container "image" (include "corral.image" (dict "image" $own.image "tag" $tag)) -}}
 {{- with $values.image.pullPolicy }}{{ $_ := set $.container "imagePullPolicy" . }}{{ end -}}
 {{- if ne .container.name "token" -}}
 {{- with $own.resources }}{{ $_ := set $.container "resources" . }}{{ end -}}

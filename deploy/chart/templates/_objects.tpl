@@ -25,12 +25,14 @@ With the values as they come nothing is changed, and the chart is the manifests,
 {{- toJson $objects -}}
 {{- end }}
 
-{{/* REPOSITORY:TAG, or REPOSITORY@DIGEST where a digest is given. Of: image, tag (where the image names none). */}}
+{{/* REPOSITORY:TAG, or REPOSITORY@DIGEST where a digest is given. Of: image, tag (where the image names none; "": it has to). */}}
 {{- define "corral.image" -}}
 {{- if .image.digest -}}
 {{ .image.repository }}@{{ .image.digest }}
-{{- else -}}
+{{- else if or .image.tag .tag -}}
 {{ .image.repository }}:{{ .image.tag | default .tag }}
+{{- else -}}
+{{- fail (printf "image %s: needs a tag or a digest" .image.repository) -}}
 {{- end -}}
 {{- end }}
 

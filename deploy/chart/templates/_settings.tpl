@@ -93,7 +93,12 @@ corral-readers: {{ .Values.api.enabled }}
 {{/* The schedulerNames that Corral plans for, with commas; "": any. */}}
 {{- define "corral.schedulerNames" -}}
 {{- $set := include "corral.settings" . | fromJson -}}
-{{- hasKey $set "scheduler_name" | ternary (get $set "scheduler_name") "corral" | nospace -}}
+{{- $names := hasKey $set "scheduler_name" | ternary (get $set "scheduler_name") "corral" | nospace -}}
+{{- /* They become profiles, of which no two have one name, and texts in expressions. */ -}}
+{{- if or (not (regexMatch "^([^,'\"\\\\]+(,[^,'\"\\\\]+)*)?$" $names)) (ne $names (splitList "," $names | uniq | join ",")) -}}
+{{- fail (printf "settings.scheduler_name: expected different names between commas, such as corral,kai-scheduler; this is %q" $names) -}}
+{{- end -}}
+{{- $names -}}
 {{- end }}
 
 {{/* In CEL, after a schedulerName: that it is one of ours. Every pod has one. */}}
