@@ -254,6 +254,25 @@ def test_a_made_certificate_is_for_the_service_and_trusted_by_every_webhook() ->
     assert {hook["clientConfig"]["service"]["namespace"] for hook in hooks} == {ELSEWHERE}
 
 
+@pytest.mark.parametrize("name", ["webhook", "api"])
+def test_what_signs_a_certificate_that_cert_manager_renews_stays_as_it_is(name: str) -> None:
+    """Else the API server trusts the new one while Corral still shows the one before."""
+    objects = chart({name: {"enabled": True, "certificate": "cert-manager"}}, ELSEWHERE)
+    served = one(objects, "Certificate", f"corral-{name}")["spec"]
+    assert served["secretName"] == f"corral-{name}"
+    assert served["dnsNames"] == [f"corral-{name}.{ELSEWHERE}.svc"]
+    signs = one(objects, "Issuer", served["issuerRef"]["name"])["spec"]["ca"]
+    (authority,) = [
+        each["spec"]
+        for each in objects
+        if each["kind"] == "Certificate" and each["spec"]["secretName"] == signs["secretName"]
+    ]
+    assert authority["isCA"]
+    assert authority["duration"] == "87600h"
+    assert "duration" not in served
+    assert one(objects, "Issuer", authority["issuerRef"]["name"])["spec"] == {"selfSigned": {}}
+
+
 def test_members_alone_come_to_corral_where_the_webhook_marks_them() -> None:
     objects = chart({"settings": MARKED, "webhook": {"enabled": True}})
     assert settings(objects).marker_resource

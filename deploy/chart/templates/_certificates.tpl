@@ -1,7 +1,8 @@
 {{/*
 The certificate of one of Corral's ports, which is a Secret named as its Service. It is
     made          by the chart, for ten years, and kept by upgrades
-    cert-manager  asked of cert-manager, by an Issuer that signs itself
+    cert-manager  asked of cert-manager, and signed by an authority of its own: that one stays when the certificate is
+                  renewed, which the API server hears of a minute before Corral's pod has the file
     given         put there by you
 */}}
 
@@ -37,10 +38,31 @@ data:
 apiVersion: cert-manager.io/v1
 kind: Issuer
 metadata:
-  name: {{ .name }}
+  name: {{ .name }}-authority
   namespace: {{ .root.Release.Namespace }}
 spec:
   selfSigned: {}
+---
+apiVersion: cert-manager.io/v1
+kind: Certificate
+metadata:
+  name: {{ .name }}-authority
+  namespace: {{ .root.Release.Namespace }}
+spec:
+  secretName: {{ .name }}-authority
+  commonName: {{ .name }}-authority
+  isCA: true
+  duration: 87600h
+  privateKey: {algorithm: ECDSA, rotationPolicy: Never}
+  issuerRef: {kind: Issuer, name: {{ .name }}-authority}
+---
+apiVersion: cert-manager.io/v1
+kind: Issuer
+metadata:
+  name: {{ .name }}
+  namespace: {{ .root.Release.Namespace }}
+spec:
+  ca: {secretName: {{ .name }}-authority}
 ---
 apiVersion: cert-manager.io/v1
 kind: Certificate
