@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from app.cli.doctor.findings import Check, Found, Problem, error, named, warning
+from app.cli.doctor.findings import Check, Found, NotChecked, Problem, error, named, warning
 from app.cli.doctor.installed import corral_container, scheduler_container
 from app.cli.doctor.seen import Object, Readiness
 
@@ -31,10 +31,15 @@ def versions(deployment: Object, version: str, shipped: tuple[str, ...]) -> Iter
     container = scheduler_container(deployment)
     image = str((container or {}).get("image", ""))
     tag, server = _TAG.search(image), _VERSION.match(version)
-    if container is None or tag is None or server is None:
+    name = f"{deployment['metadata']['namespace']}/{deployment['metadata']['name']}"
+    if container is None:
+        yield NotChecked(f"Deployment {name} has no kube-scheduler: that one is elsewhere")
+        return
+    if tag is None or server is None:
+        unknown = f"the image {image}" if tag is None else f"{version!r} of the API server"
+        yield NotChecked(f"{unknown} says no version")
         return
     scheduler, api = _minor(tag), _minor(server)
-    name = f"{deployment['metadata']['namespace']}/{deployment['metadata']['name']}"
     field = f"spec.template.spec.containers[{container['name']}].image"
     if scheduler > api or api[1] - scheduler[1] > 1:
         yield warning(

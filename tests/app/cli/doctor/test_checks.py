@@ -43,6 +43,7 @@ from tests.app.cli.doctor.installation import (
     edited,
     findings,
     found,
+    one,
     pods,
     policies,
     right,
@@ -368,6 +369,26 @@ def test_what_becomes_of_a_pod_of_another_scheduler_is_said(gates, text, mend):
     (said,) = findings(replace(right(), members=pods(of_another)))
     assert text in said.text
     assert said.mend == mend
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        pytest.param(
+            {"deployment": edited(DEPLOYMENT, IMAGE, f"r/kube-scheduler@sha256:{'0' * 64}")},
+            "no version",
+            id="image_by_its_digest",
+        ),
+        pytest.param(
+            {"deployment": one("deploy/beside.yaml", "Deployment")}, "elsewhere", id="beside"
+        ),
+    ],
+)
+def test_of_a_kube_scheduler_whose_version_is_not_known_nothing_is_said_to_fit(changed, why):
+    every = checks.run(replace(right(), **changed))
+    (said,) = [each for each in every if each.check == "versions"]
+    assert said.level == "not checked"
+    assert why in said.text
 
 
 def test_without_gates_a_sample_is_enough_where_pods_are_nominated():
