@@ -128,14 +128,15 @@ def test_labels_of_namespaces_and_readers_are_cluster_roles_too() -> None:
 
 
 def test_to_give_pods_back_corral_evicts_and_suspends() -> None:
-    objects = chart({"settings": {"born_seconds": 0.5}})
+    objects = chart({**OPTIONS["webhook.yaml"], "settings": {"born_seconds": 0.5}})
     told = settings(objects)
     assert bound(objects) == {name for name, needs in OPTIONAL.items() if needs(told)}
     assert bound(objects) == {"corral-evict", "corral-suspend"}
 
 
 def test_pods_that_are_not_given_back_need_no_right_to_evict() -> None:
-    assert bound(chart({"settings": {"born_seconds": 10, "born_pods_given_back": False}})) == set()
+    said = {"born_seconds": 10, "born_pods_given_back": False}
+    assert bound(chart({**OPTIONS["webhook.yaml"], "settings": said})) == set()
 
 
 def test_prometheus_gets_the_rules_and_where_to_scrape_and_grafana_the_dashboard() -> None:

@@ -201,6 +201,12 @@ def test_selectors_are_said_once() -> None:
         pytest.param({"settings": {"scheduler_name": "a,,b"}}, "scheduler_name", id="no_name"),
         pytest.param({"settings": {"scheduler_name": "a, a"}}, "scheduler_name", id="a_name_twice"),
         pytest.param({"settings": {"scheduler_name": "it's"}}, "scheduler_name", id="ends_a_text"),
+        pytest.param(
+            {"settings": {"born_seconds": 10}}, "set webhook.enabled", id="nothing_has_pods_born"
+        ),
+        pytest.param(
+            {**EVERYTHING, "settings": {"born_seconds": 0.5}}, "leave policies", id="gated_before"
+        ),
         pytest.param({"scheduler": {"image": {"tag": "v1.2.3"}}}, "minor", id="no_configuration"),
         pytest.param(
             {"scheduler": {"minor": "1.36", "image": {"tag": ""}}}, "digest", id="no_scheduler"

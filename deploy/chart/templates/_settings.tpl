@@ -44,6 +44,19 @@ true
 {{- end -}}
 {{- end }}
 
+{{/* Fails where settings ask for what other values keep from happening. */}}
+{{- define "corral.agreed" -}}
+{{- $set := include "corral.settings" . | fromJson -}}
+{{- if gt (get $set "born_seconds" | default "0" | float64) 0.0 -}}
+{{- if not .Values.webhook.enabled -}}
+{{- fail "settings.born_seconds: the webhook has pods born in place: set webhook.enabled" -}}
+{{- end -}}
+{{- if .Values.policies.enabled -}}
+{{- fail "settings.born_seconds: policies gate pods before the webhook sees them: leave policies.enabled out" -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
 {{/* A value as `CORRAL_…` is read: lists with commas, maps as NAME=VALUE,…, whole numbers without an exponent. */}}
 {{- define "corral.settingText" -}}
 {{- if kindIs "slice" . -}}
