@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from app.cli.record.renaming import Names
 
 FILE = "cluster-snapshot.json.gz"
+RECORDED = "recorded"  # what a cluster is called whose name is not known, or not to be said
 
 
 def record(
@@ -60,6 +61,8 @@ def record(
         if server is None and not from_corral:
             recording, journal = _from_cluster(kubeconfig, context), None
             names = names_in(recording) if anonymise else None
+            if anonymise:
+                recording.name = RECORDED
         else:
             # $KUBECONFIG is kubectl's to read; a token of it is for no address of --server.
             is_flag = options.is_flag(given, "kubeconfig")
@@ -97,7 +100,7 @@ def _from_cluster(kubeconfig: str | None, context: str | None) -> Recording:
     async def read() -> Recording:
         transport = await connected(kubeconfig, context)
         try:
-            return await record(transport, context or "recorded", note)
+            return await record(transport, context or RECORDED, note)
         finally:
             await transport.close()
 

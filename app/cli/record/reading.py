@@ -64,7 +64,9 @@ async def _record_kind(
         except ApiError as wrong:
             if isinstance(wrong, Forbidden) and not await is_served(transport, served.path):
                 continue  # who may not list a kind is refused also where there is none
-            recording.notes.append(f"{resource.kind}: {wrong}"[:500])
+            # What the API server says of it names who asked.
+            code = f"{wrong.status} " if wrong.status else ""
+            recording.notes.append(f"{resource.kind}: {code}{wrong.reason}")
             say(f"{resource.kind} objects are left out: {wrong}")
         return
 

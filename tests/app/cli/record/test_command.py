@@ -128,6 +128,29 @@ async def test_other_names_are_the_same_ones_everywhere(tmp_path: Path) -> None:
     assert {each["spec"]["schedulerName"] for each in found["pods"]} == {"corral"}
 
 
+@pytest.mark.parametrize("options", [(), ("--anonymise",)])
+async def test_who_records_stands_in_no_file_nor_does_his_cluster_in_one_with_other_names(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    kubeconfig, file = tmp_path / "kubeconfig", tmp_path / "out.json.gz"
+    why = 'jobs.batch is forbidden: User "ann@example.com" cannot list resource "jobs"'
+    async with Sandbox() as cluster:
+        filled(cluster)
+        cluster.write_kubeconfig(kubeconfig)
+        at = kubeconfig.read_text().replace("corral-sandbox", "arn:of:account-7:prod")
+        kubeconfig.write_text(at)
+        refused = {"verb": "list", "resource": "jobs", "status": 403, "reason": "Forbidden"}
+        cluster.faults.fail_next(1, message=why, **refused)
+        named = ("--kubeconfig", kubeconfig, "--context", "arn:of:account-7:prod")
+        ran = await asyncio.to_thread(run, "-o", file, *named, *options)
+    assert ran.exit_code == 0, ran.output
+    assert why in ran.stderr
+    text = gzip.decompress(file.read_bytes()).decode()
+    assert "Job: 403 Forbidden" in text
+    assert "ann@example.com" not in text
+    assert ("account-7" in text) == (not options)
+
+
 def test_where_nothing_answers_it_is_one_sentence_and_nothing_is_written(tmp_path: Path) -> None:
     file = tmp_path / "out.json"
     ran = run("-o", file, "--server", "http://127.0.0.1:1")
