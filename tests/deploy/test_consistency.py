@@ -145,6 +145,16 @@ def test_the_grace_of_a_pod_is_longer_than_the_schedulers_time_limit() -> None:
     assert spec["terminationGracePeriodSeconds"] > limit
 
 
+@pytest.mark.parametrize("file", ["corral.yaml", "beside.yaml"])
+def test_pods_that_are_not_ready_keep_no_node_from_being_drained(file: str) -> None:
+    text = (ROOT / "deploy" / file).read_text(encoding="utf-8")
+    (budget,) = [
+        each["spec"] for each in yaml.safe_load_all(text) if each["kind"] == "PodDisruptionBudget"
+    ]
+    assert budget["minAvailable"] == 1
+    assert budget["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
+
+
 @pytest.mark.parametrize(
     "file",
     sorted(each for each in (ROOT / "deploy").rglob("*") if each.is_file()),
