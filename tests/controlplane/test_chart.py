@@ -303,7 +303,7 @@ def test_beside_the_webhook_marks_members_for_the_kube_scheduler_elsewhere() -> 
     "more",
     [
         pytest.param({}, id="one_scheduler"),
-        pytest.param({"scheduler_name": "corral,default-scheduler"}, id="two_schedulers"),
+        pytest.param({"scheduler_name": "corral,volcano"}, id="two_schedulers"),
         pytest.param({"native_pod_groups": "on"}, id="native_pod_groups"),
         pytest.param({"scheduler_vocabularies": {"corral": ["grove", "kai"]}}, id="vocabularies"),
     ],

@@ -40,9 +40,9 @@ def test_another_namespace_is_named_everywhere() -> None:
 
 
 def test_schedulers_are_named_once_and_told_to_all_that_have_to_know() -> None:
-    names = ["gangs", "default-scheduler"]
+    names = ["gangs", "kai-scheduler"]
     objects = chart({**EVERYTHING, "settings": {"scheduler_name": ",".join(names)}})
-    assert settings(objects).scheduler_name == "gangs,default-scheduler"
+    assert settings(objects).scheduler_name == "gangs,kai-scheduler"
     profiles = config(objects)["profiles"]
     assert [each.pop("schedulerName") for each in profiles] == names
     (shipped,) = config(chart())["profiles"]
@@ -54,7 +54,7 @@ def test_schedulers_are_named_once_and_told_to_all_that_have_to_know() -> None:
     condition = "schedulerName.orValue('')"
     ours = f"{condition} == 'corral'"
     assert ours not in told
-    assert told.count(f"{condition} in ['gangs', 'default-scheduler']") == conditions.count(ours)
+    assert told.count(f"{condition} in ['gangs', 'kai-scheduler']") == conditions.count(ours)
 
 
 @pytest.mark.parametrize(
@@ -200,6 +200,11 @@ def test_selectors_are_said_once() -> None:
         pytest.param({"settings": {"scheduler_name": ""}}, "scheduler_name", id="no_profile"),
         pytest.param({"settings": {"scheduler_name": "a,,b"}}, "scheduler_name", id="no_name"),
         pytest.param({"settings": {"scheduler_name": "a, a"}}, "scheduler_name", id="a_name_twice"),
+        pytest.param(
+            {"settings": {"scheduler_name": "corral,default-scheduler"}},
+            "beside",
+            id="the_clusters",
+        ),
         pytest.param({"settings": {"scheduler_name": "it's"}}, "scheduler_name", id="ends_a_text"),
         pytest.param(
             {"settings": {"born_seconds": 10}}, "set webhook.enabled", id="nothing_has_pods_born"

@@ -26,6 +26,9 @@ changed which settings say as well. Word for word, comments and all, where they 
 {{- $shipped := toJson $config -}}
 {{- $names := include "corral.schedulerNames" . -}}
 {{- if not $names }}{{ fail "settings.scheduler_name: this kube-scheduler needs the name of its profile" }}{{ end -}}
+{{- if has "default-scheduler" (splitList "," $names) -}}
+{{- fail "settings.scheduler_name: no second kube-scheduler may have a profile default-scheduler: with mode: beside the cluster's own asks Corral" -}}
+{{- end -}}
 {{- $profiles := list -}}
 {{- range splitList "," $names -}}
 {{- $profile := first $config.profiles | deepCopy -}}

@@ -158,6 +158,8 @@ TWO_SCHEDULERS = {
     "webhooks": Webhooks((), (), {}),
     "canary": canary(()),
 }  # fmt: skip
+OF_THE_CLUSTER = edited(CONFIG, ("profiles", 0, "schedulerName"), "default-scheduler")
+THE_CLUSTERS = {"with_webhook": False, "scheduler_name": "default-scheduler"}
 NOT_NOMINATED = {"settings": settings(**KAI_TOO, nominate_planned="false")}
 PLANTED = [
     pytest.param(configured(("extenders", 1, "httpTimeout"), "30s"),
@@ -206,8 +208,8 @@ PLANTED = [
                  {"webhook": "error"}, id="nothing_marks"),
     pytest.param(marking(edited(MEMBERS_ALONE, ("profiles",), [
                      *MEMBERS_ALONE["profiles"],
-                     {**MEMBERS_ALONE["profiles"][0], "schedulerName": "default-scheduler"}]),
-                     scheduler_name="corral,default-scheduler") | nominating("default-scheduler"),
+                     {**MEMBERS_ALONE["profiles"][0], "schedulerName": "volcano"}]),
+                     scheduler_name="corral,volcano") | nominating("volcano"),
                  {"webhook-schedulers": "error"}, id="marker_of_one_scheduler"),
     pytest.param(configured(LEASE, "other"), {"lease": "error"}, id="another_lease"),
     pytest.param(configured(("leaderElection", "leaderElect"), False),
@@ -309,6 +311,10 @@ PLANTED = [
                       *CONFIG["profiles"], {**CONFIG["profiles"][0], "schedulerName": "kai"}])),
                   **nominating("kai")},
                  {"webhook-schedulers": "warning"}, id="second_scheduler_not_sent"),
+    pytest.param({"config": config_from(OF_THE_CLUSTER), "settings": settings(**THE_CLUSTERS),
+                  "webhooks": Webhooks((), (), {}), "canary": canary((), "default-scheduler"),
+                  **nominating("default-scheduler")},
+                 {"cluster-profile": "error"}, id="profile_of_the_clusters_own_scheduler"),
     pytest.param({"members": pods(pod("default-scheduler", annotations=GROUP))},
                  {"pod-schedulers": "warning"}, id="another_scheduler"),
     pytest.param({"members": pods(pod(annotations=REQUIRED, ownerReferences=[REPLICA_SET]))},
@@ -389,6 +395,12 @@ def test_of_a_kube_scheduler_whose_version_is_not_known_nothing_is_said_to_fit(c
     (said,) = [each for each in every if each.check == "versions"]
     assert said.level == "not checked"
     assert why in said.text
+
+
+def test_the_clusters_own_kube_scheduler_has_a_profile_of_its_name():
+    beside = one("deploy/beside.yaml", "Deployment")
+    parts = {"config": config_from(OF_THE_CLUSTER), "deployment": beside}
+    assert "cluster-profile" not in found(replace(right(), **parts))
 
 
 def test_without_gates_a_sample_is_enough_where_pods_are_nominated():

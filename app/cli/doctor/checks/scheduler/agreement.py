@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from app.cli.doctor import installed
 from app.cli.doctor.configuration import LOOPBACK, SchedulerConfig
 from app.cli.doctor.findings import Check, Problem, error, lines, warning
 from app.cli.doctor.seen import Object, OwnSettings
@@ -11,6 +12,7 @@ from app.kube.decoding.requests import MARKERS
 
 ALL_NODES = 100  # percentageOfNodesToScore of a scheduler that looks at every node
 CLUSTERS_OWN = "kube-system/kube-scheduler"  # the Lease of the scheduler that every cluster has
+CLUSTERS_NAME = "default-scheduler"  # whose pods that one takes
 
 
 def bind_timeout(config: SchedulerConfig, settings: OwnSettings) -> Iterator[Problem]:
@@ -217,6 +219,22 @@ def replicas(
         )
 
 
+def cluster_profile(config: SchedulerConfig, deployment: Object) -> Iterator[Problem]:
+    """Whether the kube-scheduler beside Corral leaves the pods of the cluster's own alone."""
+    if installed.scheduler_container(deployment) is None:
+        return
+    for at, profile in enumerate(config.content.profiles):
+        if profile.scheduler_name == CLUSTERS_NAME:
+            yield error(
+                config.where,
+                "the cluster's own kube-scheduler takes these pods as well, asks no Corral, and"
+                " neither knows what the other has given out",
+                "corral doctor --write-config MINOR --mode beside, for the cluster's own",
+                field=f"profiles[{at}].schedulerName",
+                value=CLUSTERS_NAME,
+            )
+
+
 _BOTH = ("config", "settings")
 _GATES = (*_BOTH, "gating_policies")
 CHECKS = (
@@ -227,4 +245,10 @@ CHECKS = (
     Check("marker", "kube-scheduler asks about every member", _GATES, marker),
     Check("lease", "Corral follows the Lease of its kube-scheduler", _BOTH, lease),
     Check("replicas", "one Corral acts at a time", (*_BOTH, "deployment"), replicas),
+    Check(
+        "cluster-profile",
+        "the cluster's own kube-scheduler has its pods to itself",
+        ("config", "deployment"),
+        cluster_profile,
+    ),
 )
