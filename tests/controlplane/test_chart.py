@@ -351,6 +351,11 @@ def test_doctor_finds_that_settings_webhook_and_configuration_agree_on_the_marke
             "leave settings.provisioning_class out",
             id="requests",
         ),
+        pytest.param(
+            {"settings": {**MARKED, "scheduler_name": "corral,kai-scheduler"}},
+            "leave that out of settings.kai_grouped_schedulers",
+            id="grouped_too_late",
+        ),
     ],
 )
 def test_values_with_which_no_member_has_its_marker_or_a_node_are_refused(

@@ -40,6 +40,13 @@ rights (corral.roles), the scheduler's configuration (_scheduler.tpl), condition
 {{- if get $set "provisioning_class" -}}
 {{- fail "settings.marker_resource: cluster-autoscaler has no node for a member with it: leave settings.provisioning_class out" -}}
 {{- end -}}
+{{- $names := include "corral.schedulerNames" . -}}
+{{- $grouped := hasKey $set "kai_grouped_schedulers" | ternary (get $set "kai_grouped_schedulers") "kai-scheduler" | nospace -}}
+{{- range splitList "," $grouped | compact -}}
+{{- if or (not $names) (has . (splitList "," $names)) -}}
+{{- fail (printf "settings.marker_resource: KAI's pod-grouper makes members of pods of %s when they are there already: leave that out of settings.kai_grouped_schedulers, or of settings.scheduler_name" .) -}}
+{{- end -}}
+{{- end -}}
 true
 {{- end -}}
 {{- end }}
