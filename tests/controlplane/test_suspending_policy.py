@@ -25,6 +25,12 @@ def saying(value: str | None, *, suspend: bool, **more: object) -> Object:
     }
 
 
+ALL_ON_JOBS: Object = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "ClusterRole",
+    "metadata": {"name": "all-on-jobs"},
+    "rules": [{"apiGroups": ["batch"], "resources": ["jobs", "jobs/status"], "verbs": ["*"]}],
+}
 SUSPEND, RESUME = saying("true", suspend=True), saying(None, suspend=False)
 
 
@@ -39,6 +45,14 @@ def corral(plane: ControlPlane, cluster: Cluster) -> Iterator[Cluster]:
         corral.wait(lambda: is_refused(corral, {"spec": {"parallelism": 2}}), SECONDS, "it")
         yield corral
     plane.denials()
+
+
+@pytest.fixture
+def owner(plane: ControlPlane, corral: Cluster) -> Iterator[Cluster]:
+    """A user who may do everything with Jobs, and nothing else."""
+    plane.cluster().apply(ALL_ON_JOBS)
+    with plane.granted("all-on-jobs", "tenant"):
+        yield plane.cluster("tenant")
 
 
 def change(user: Cluster, body: object) -> Object:
@@ -85,3 +99,23 @@ def test_it_has_no_job_go_on_that_its_user_has_suspended(cluster: Cluster, corra
 )
 def test_it_changes_nothing_else(corral: Cluster, body: Object) -> None:
     assert is_refused(corral, body)
+
+
+def test_nobody_else_says_that_corral_has_suspended_a_job(corral: Cluster, owner: Cluster) -> None:
+    """Corral would have a Job go on that a queue keeps waiting."""
+    assert is_refused(owner, {"metadata": {"annotations": {SUSPENDED: "true"}}})
+    assert is_refused(owner, saying("true", suspend=True))
+    said = job("other", pods=1)
+    said["metadata"]["annotations"] = {SUSPENDED: "true"}
+    with pytest.raises(Refused, match="only Corral writes the annotation corral"):
+        owner.create(said)
+    change(owner, {"spec": {"suspend": True}, "metadata": {"annotations": {"example.com/b": "c"}}})
+
+
+def test_who_owns_a_job_that_corral_has_suspended_may_change_it_and_take_the_word_off(
+    corral: Cluster, owner: Cluster
+) -> None:
+    change(corral, SUSPEND)
+    change(owner, {"metadata": {"labels": {"a": "b"}}})
+    assert is_refused(owner, {"metadata": {"annotations": {SUSPENDED: "again"}}})
+    assert change(owner, RESUME)["spec"]["suspend"] is False

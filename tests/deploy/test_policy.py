@@ -93,16 +93,19 @@ def test_the_identity_that_is_restricted_is_the_one_that_is_shipped() -> None:
     (shipped,) = [one for one in yaml.safe_load_all(deployment) if one["kind"] == "Deployment"]
     (keeper,) = shipped["spec"]["template"]["spec"]["initContainers"]
     user = f"system:serviceaccount:{keeper['command'][2].replace('/', ':')}"
-    for said in (condition["expression"], variable("byCorral"), suspending):
+    (by_corral,) = [
+        each["expression"] for each in policy(SUSPENDS)["variables"] if each["name"] == "byCorral"
+    ]
+    for said in (condition["expression"], variable("byCorral"), suspending, by_corral):
         assert re.findall(r"username in \['([^']+)'\]", said) == [user]
-    assert TEXT.count("userInfo") == 3, "who runs Corral as another user finds it named there"
+    assert TEXT.count("userInfo") == 4, "who runs Corral as another user finds it named there"
 
 
 def test_a_right_within_a_namespace_alone_counts_for_nothing() -> None:
     """Who may do everything in a namespace, by a Role, could else forge what Corral writes."""
     rights = re.findall(r"authorizer[^\n]*(?:\n\s+\.[^\n]*)?allowed\(\)", TEXT)
-    assert len(rights) == 2
-    for name, said in zip(("annotations", "gates"), rights, strict=True):
+    assert len(rights) == 3
+    for name, said in zip(("annotations", "gates", "annotations"), rights, strict=True):
         calls = re.findall(r"\.(\w+)\(", said)
         assert calls == ["group", "resource", "check", "allowed"]
         assert f"resource('{name}')" in said

@@ -9,17 +9,22 @@ ours any more, whatever it still says: they may suspend it again.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from app.dialects.spec import Suspension
 from app.state.effects import Suspend
 from app.state.gang.gangs import Gangs
 from app.state.objects.declared import Objects
+from app.state.pauses import doubled
 from app.state.queueing.outbox import Outbox
 from app.state.report.messages import given_back as messages
 
 LONGEST_SECONDS = 60.0  # suspended, whether or not the pods are gone
-AGAIN_SECONDS = 10.0  # before it is sent once more that a workload goes on
+AGAIN_SECONDS = 10.0  # before it is sent once more that a workload goes on, doubled each time …
+MOST_SECONDS = (
+    3_600.0  # … up to this: we may lack the right, and who makes a Job may say it is ours
+)
 
 
 @dataclass(slots=True)
@@ -31,7 +36,8 @@ class Suspended:
     outbox: Outbox
     _since: dict[str, float] = field(default_factory=dict)  # by uid, as the watch has shown
     _others: set[str] = field(default_factory=set)  # uids: they were made to go on by others
-    _sent_at: dict[str, float] = field(default_factory=dict)  # by uid: that it goes on
+    _sent: dict[str, tuple[float, int]] = field(default_factory=dict)
+    """By uid, when it was sent that it goes on, and how often."""
 
     def is_shown(self, suspension: Suspension) -> bool:
         """Whether a workload is suspended, by us or by its user: its pods go in any case."""
@@ -48,15 +54,16 @@ class Suspended:
         for uid in self._since.keys() - shown.keys():
             del self._since[uid]
             self._others.discard(uid)
-            self._sent_at.pop(uid, None)
+            self._sent.pop(uid, None)
         for uid, suspension in shown.items():
             since = self._since.setdefault(uid, now)
             if not self.objects.is_suspended(uid):
                 self._others.add(uid)  # what is sent takes the annotation off
             elif uid in self._others or (self._has_pods(uid) and now < since + LONGEST_SECONDS):
                 continue
-            if now >= self._sent_at.get(uid, now - AGAIN_SECONDS) + AGAIN_SECONDS:
-                self._sent_at[uid] = now
+            sent_at, times = self._sent.get(uid, (-math.inf, 0))
+            if now >= sent_at + doubled(AGAIN_SECONDS, times, MOST_SECONDS):
+                self._sent[uid] = now, times + 1
                 self.outbox.add(self._effect(suspension, messages.goes_on(), ends=True))
 
     def _has_pods(self, uid: str) -> bool:

@@ -9,7 +9,7 @@ from app.dialects import corral
 from app.dialects.workloads import WorkloadRecord
 from app.kube.core.objects import PodRecord
 from app.state.born.kept_places import KEEP_SECONDS
-from app.state.born.suspended import AGAIN_SECONDS, LONGEST_SECONDS
+from app.state.born.suspended import AGAIN_SECONDS, LONGEST_SECONDS, MOST_SECONDS
 from app.state.effects import EmitEvent, Evict, EvictOutcome, Suspend, Ungate
 from app.state.filter_result import Passed
 from app.state.report.events import GIVEN_BACK, NOT_GIVEN_BACK
@@ -121,6 +121,18 @@ def test_that_it_goes_on_is_sent_again_until_the_watch_shows_it():
     world.put(made)
     wait(world, AGAIN_SECONDS + 1)
     assert len(sent(world, ends=True)) == 2
+
+
+def test_a_job_that_never_goes_on_is_asked_to_less_and_less_often():
+    """We may lack the right, and without the policies anybody may say so of a Job."""
+    _, made = stranded()
+    world = nursery(rack(1), [suspended(made)])
+    wait(world, 31 * AGAIN_SECONDS - 1)
+    assert len(sent(world, ends=True)) == 5
+    for _ in range(10):
+        world.tick(MOST_SECONDS)
+    assert len(sent(world, ends=True)) <= 15
+    assert len(sent(world, ends=True)) > 10
 
 
 def test_it_goes_on_after_a_while_though_its_pods_stay():
