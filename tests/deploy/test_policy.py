@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 TEXT = (ROOT / "deploy" / "policy.yaml").read_text(encoding="utf-8")
 WRITES = "what-corral-writes.corral.dev"
 SUSPENDS = "what-corral-suspends.corral.dev"
+MARKS = "what-corral-marks.corral.dev"
 
 
 def policy(name: str) -> dict[str, Any]:
@@ -82,13 +83,21 @@ def test_the_schedulers_whose_pods_are_nominated_are_those_that_corral_plans_for
     assert f"{ENV_PREFIX}SCHEDULER_NAME" in TEXT
 
 
+def test_what_may_be_written_on_nodes_is_what_keeps_autoscalers_off_them() -> None:
+    (said,) = [each for each in policy(MARKS)["variables"] if each["name"] == "words"]
+    words = re.findall(r"'([^']+/[^']+)'", str(said["expression"]))
+    assert {*words} == {*autoscalers.OF_NODES}
+
+
 def test_the_gate_that_is_guarded_is_ours() -> None:
     assert set(re.findall(r"'name': '([^']+)'", TEXT)) == {corral.GATE}
 
 
 def test_the_identity_that_is_restricted_is_the_one_that_is_shipped() -> None:
     (condition,) = policy(WRITES)["matchConditions"]
-    suspending = policy(SUSPENDS)["matchConditions"][0]["expression"]
+    suspending, marking = (
+        policy(name)["matchConditions"][0]["expression"] for name in (SUSPENDS, MARKS)
+    )
     deployment = (ROOT / "deploy" / "corral.yaml").read_text(encoding="utf-8")
     (shipped,) = [one for one in yaml.safe_load_all(deployment) if one["kind"] == "Deployment"]
     (keeper,) = shipped["spec"]["template"]["spec"]["initContainers"]
@@ -96,9 +105,9 @@ def test_the_identity_that_is_restricted_is_the_one_that_is_shipped() -> None:
     (by_corral,) = [
         each["expression"] for each in policy(SUSPENDS)["variables"] if each["name"] == "byCorral"
     ]
-    for said in (condition["expression"], variable("byCorral"), suspending, by_corral):
+    for said in (condition["expression"], variable("byCorral"), suspending, by_corral, marking):
         assert re.findall(r"username in \['([^']+)'\]", said) == [user]
-    assert TEXT.count("userInfo") == 4, "who runs Corral as another user finds it named there"
+    assert TEXT.count("userInfo") == 5, "who runs Corral as another user finds it named there"
 
 
 def test_a_right_within_a_namespace_alone_counts_for_nothing() -> None:
@@ -117,7 +126,7 @@ def test_each_policy_is_bound_refuses_and_fails_closed() -> None:
         for one in yaml.safe_load_all(TEXT)
         if one["kind"] == "ValidatingAdmissionPolicyBinding"
     }
-    assert bindings == {WRITES: ["Deny"], SUSPENDS: ["Deny"]}
+    assert bindings == {WRITES: ["Deny"], SUSPENDS: ["Deny"], MARKS: ["Deny"]}
     assert {policy(name)["failurePolicy"] for name in bindings} == {"Fail"}
 
 
@@ -125,7 +134,7 @@ def test_one_policy_alone_is_about_pods() -> None:
     """Each costs every write of a pod, in the whole cluster, two maps of the pod."""
     about_pods = [
         name
-        for name in (WRITES, SUSPENDS)
+        for name in (WRITES, SUSPENDS, MARKS)
         for rule in policy(name)["matchConstraints"]["resourceRules"]
         if any(resource.startswith("pods") for resource in rule["resources"])
     ]

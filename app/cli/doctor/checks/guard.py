@@ -18,12 +18,15 @@ from app.cli.doctor.seen import Object, OwnSettings, Policies
 FILE = "deploy/policy.yaml"
 MEND = f"kubectl apply -f {FILE}"
 VALIDATING = "ValidatingAdmissionPolicy"
-WRITES, SUSPENDS = "what-corral-writes.corral.dev", "what-corral-suspends.corral.dev"
+WRITES, MARKS = "what-corral-writes.corral.dev", "what-corral-marks.corral.dev"
+SUSPENDS = "what-corral-suspends.corral.dev"
 # Each -> what anybody may do without it.
 COSTS = {
     WRITES: "Corral may change any pod, as far as RBAC goes, and whoever may change pods takes off"
     " its gate and writes its annotations",
-    SUSPENDS: "Corral may change any Job and JobSet, as far as RBAC goes",
+    MARKS: "Corral may change any node and any PodGroup of Volcano's, as far as RBAC goes",
+    SUSPENDS: "Corral may change any Job and JobSet, as far as RBAC goes, and has one go on that"
+    " says it was suspended by Corral, whoever wrote that",
 }
 _USERS = re.compile(r"userInfo\.username in \[([^]]*)\]")
 
@@ -32,7 +35,7 @@ def guarded(policies: Policies, settings: OwnSettings, deployment: Object) -> It
     """Whether each that is needed is there, refuses, and means this installation."""
     suspends = OPTIONAL["corral-suspend"](settings.values)
     user = "system:serviceaccount:" + installed.account(deployment).replace("/", ":")
-    for name in (WRITES, SUSPENDS) if suspends else (WRITES,):
+    for name in (WRITES, MARKS, SUSPENDS) if suspends else (WRITES, MARKS):
         there = [each for each in policies.validating if each["metadata"]["name"] == name]
         if not there:
             yield warning(f"{VALIDATING} {name}", f"it is not there: {COSTS[name]}", MEND)

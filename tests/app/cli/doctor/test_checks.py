@@ -93,6 +93,10 @@ def ruled(path: tuple[str | int, ...], value: object) -> dict[str, object]:
     return {**POLICIES, "policies": changed}
 
 
+def guards_but(name: str) -> tuple[dict[str, Any], ...]:
+    return tuple(each for each in GUARDS if name not in each["metadata"]["name"])
+
+
 def guarding(path: tuple[str | int, ...], value: object) -> dict[str, object]:
     """The policies of policy.yaml, with another value in the one over pods."""
     changed = edited(GUARDS[0], ("spec", *path), value)
@@ -270,10 +274,12 @@ PLANTED = [
                  {"guard": "warning"}, id="policy_over_corral_that_is_not_bound"),
     pytest.param(guarding(("failurePolicy",), "Ignore"),
                  {"guard": "warning"}, id="policy_over_corral_fails_open"),
-    pytest.param({**BORN, "policies": Policies((), GUARDS[:1], GUARDED)},
+    pytest.param({**BORN, "policies": Policies((), guards_but("suspends"), GUARDED)},
                  {"guard": "warning"}, id="no_policy_over_what_corral_suspends"),
-    pytest.param({"policies": Policies((), GUARDS[:1], GUARDED)},
+    pytest.param({"policies": Policies((), guards_but("suspends"), GUARDED)},
                  {}, id="no_policy_over_what_corral_never_suspends"),
+    pytest.param({"policies": Policies((), guards_but("marks"), GUARDED)},
+                 {"guard": "warning"}, id="no_policy_over_nodes"),
     pytest.param(guarding(("matchConditions", 0, "expression"), OF_ANOTHER),
                  {"guard": "warning"}, id="policy_over_another_account"),
     pytest.param(guarding(("variables", 0, "expression"), OF_ANOTHER),
