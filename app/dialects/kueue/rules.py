@@ -114,22 +114,29 @@ def _every_one(
 ) -> Iterator[tuple[PodSetClaim, Flaw]]:
     """If one template of a workload says where its pods go, every template does.
 
-    So it is if the workload itself does: it is no gang while none of its pods says anything.
-    Source: KEP-2724 "Validation".
+    So it is if the workload itself does: it is no gang while none of its pods says anything. One
+    that says "false" says nothing: no pod of it is a member. Kueue takes the word and then admits
+    no such workload, since it names no level.
+    Source: KEP-2724 "Validation"; kueue pkg/cache/scheduler/tas_flavor_snapshot.go (v0.16),
+    levelKey.
     """
-    asking = [
-        claim
-        for claim in claims
-        if UNCONSTRAINED in claim.annotations or asks_for_topology(claim.annotations)
-    ]
+    asking = [claim for claim in claims if asks_for_topology(claim.annotations)]
     said = next((key for key in WORKLOAD if key in of_owner), "")
     for claim in claims if asking or said else ():
         if claim not in asking:
-            named = ", ".join(f"'{key}'" for key in MODES)
             why = (
                 f"as '{asking[0].path}.annotations' does" if asking else f"beside the {said} above"
             )
-            yield claim, required("annotations", f"must contain one of {named}, {why}")
+            yield claim, _silent(claim.annotations, why)
+
+
+def _silent(annotations: Strings, why: str) -> Flaw:
+    """What is wrong with a template that requests nothing where it must."""
+    if UNCONSTRAINED in annotations:
+        problem = f"must be true: every template must request a topology, {why}"
+        return invalid(annotation(UNCONSTRAINED), annotations[UNCONSTRAINED], problem)
+    named = ", ".join(f"'{key}'" for key in MODES)
+    return required("annotations", f"must contain one of {named}, {why}")
 
 
 def _pod_set_groups(claims: Sequence[PodSetClaim]) -> Iterator[tuple[PodSetClaim, Flaw]]:

@@ -11,6 +11,7 @@ from functools import partial
 import msgspec
 import pytest
 
+from app.dialects.corral import WORKLOAD_REQUIRED
 from app.dialects.dialect import PodSetClaim, TemplateOwner
 from app.dialects.kueue import driver_sets, topology
 from app.dialects.registry import DIALECTS
@@ -34,19 +35,41 @@ def test_the_label_that_has_a_pods_number_is_read_where_no_webhook_has_copied_it
     assert claim.index == Index(3, is_across=True)
 
 
-@REPORTED(reason="a template with unconstrained 'false' is none of the gang, and the rule takes it")
 def test_a_template_that_says_false_is_in_the_gang_or_a_mistake() -> None:
     """Else the gang starts with some of its JobSet's pods, and the others come one by one."""
     world = World(four_racks(), kinds=("Topology", "Job", "JobSet", "Node", "Pod"))
     no = {UNCONSTRAINED: "false"}
-    parts = (Template("a", 2, {REQUIRED: RACK}), Template("b", 2, no))
+    parts = (
+        Template("a", 2, {REQUIRED: RACK}, scheduler="corral"),
+        Template("b", 2, no, scheduler="corral"),
+    )
     whole = workload("JobSet", "js", {}, templates=parts)
     world.apply(Listed("JobSet", (whole,)))
     (first, second), pods = job_set("js", {"a": (1, 2), "b": (1, 2)}, RACK)
-    second = msgspec.structs.replace(second, templates=(Template("", 2, no),))
+    second = msgspec.structs.replace(second, templates=(parts[1],))
     world.put(first, second, *pods[:2])
     world.tick()
     assert world.schedule(*pods[:2]) == {}
+
+
+@pytest.mark.parametrize("said", ["false", "0", "F"])
+def test_one_that_says_false_is_told_so_where_it_stands(said: str) -> None:
+    no = {UNCONSTRAINED: said}
+    for asks, of_owner, why in (
+        ({REQUIRED: RACK}, {}, "as 'spec.a.annotations' does"),
+        (no, {WORKLOAD_REQUIRED: RACK}, f"beside the {WORKLOAD_REQUIRED} above"),
+    ):
+        pod_sets = (PodSetClaim("spec.a", asks, 1), PodSetClaim("spec.b", no, 4))
+        found = list(DIALECTS.rules_together(TemplateOwner("g", "K", of_owner, pod_sets)))
+        assert [claim.path for claim, _ in found] == ["spec.a", "spec.b"][asks is not no :]
+        text = f"must be true: every template must request a topology, {why}"
+        assert found[0][1].field == f"annotations[{UNCONSTRAINED}]"
+        assert (found[0][1].value, found[0][1].text) == (said, text)
+
+
+def test_templates_of_which_none_requests_anything_need_not_say_so() -> None:
+    pod_sets = (PodSetClaim("spec.a", {UNCONSTRAINED: "false"}, 1), PodSetClaim("spec.b", {}, 4))
+    assert list(DIALECTS.rules_together(TemplateOwner("g", "K", {}, pod_sets))) == []
 
 
 @REPORTED(reason="elastic-job is read by the webhook alone")
