@@ -163,7 +163,7 @@ def test_what_is_added_is_what_the_webhook_adds() -> None:
         assert f"'/metadata/labels/{key.replace('/', '~1')}'" in expression
     assert set(re.findall(r"\{'name': '([^']+)'\}", expression)) == {corral.GATE}
     assert corral.GATE in variable(GATE, "place")
-    assert group_rules.INDEX_LABEL in variable(GATE, "index")
+    assert pod_groups.INDEX_LABEL in variable(GATE, "index")
 
 
 def test_the_bounds_that_are_told_are_those_that_the_vocabularies_have() -> None:
@@ -192,7 +192,8 @@ def test_every_annotation_that_a_rule_is_about_is_looked_at() -> None:
         *(rules.ELASTIC, kai.INDEX_LABEL, kai.SKIP_GROUPER, *kai.INDEXES),
     }
     assert {key for key in read if f"'{key}'" not in checks and key not in checks} == {
-        annotations.ROLE_HASH
+        annotations.ROLE_HASH,
+        pod_groups.INDEX_LABEL,  # the number that it leads to is looked at
     }
 
 

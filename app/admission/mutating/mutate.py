@@ -23,7 +23,6 @@ from app.admission.scope import Scope, has_opted_out
 from app.dialects import corral
 from app.dialects.kueue import pod_groups
 from app.dialects.kueue.annotations import ROLE_HASH
-from app.dialects.kueue.group_rules import INDEX_LABEL
 from app.dialects.registry import Dialects, Reading
 from app.errors import DecodeError
 from app.kube.core.node_terms import REQUIRED, node_terms
@@ -154,7 +153,7 @@ def _is_gate(operation: Operation) -> bool:
 
 def _labels(pod: PodRecord) -> dict[str, str]:
     wanted = {corral.MANAGED: _TRUE}
-    source = pod.annotations.get(INDEX_LABEL)
+    source = pod.annotations.get(pod_groups.INDEX_LABEL)
     if source is not None:
         # A missing source gives an empty index, which validation refuses.
         wanted[pod_groups.POD_INDEX] = pod.labels.get(source, "")

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+from app.kube.decoding.named_labels import named_labels
+
 Object = dict[str, Any]
 Keep = Callable[[str], bool]
 
@@ -96,14 +98,16 @@ def kept_pod(pod: Object, keep: Keep, keep_label: Keep | None = None) -> Object 
 
     `keep`: which annotations; `keep_label`: which labels, if not those as well. Any tenant's
     selector may name a label, and the annotation of the same key may be kubectl's copy of a pod
-    with its secrets.
+    with its secrets. A label that an annotation of the pod names is kept only as a number.
     """
     if (pod.get("status") or {}).get("phase") in _ENDED:
         return None
     kept: Object = _picked(pod, _POD)
     metadata, spec = kept.setdefault("metadata", {}), kept.setdefault("spec", {})
-    for part, keeps in (("labels", keep_label or keep), ("annotations", keep)):
-        texts = {key: text for key, text in metadata.pop(part, {}).items() if keeps(key)}
+    labels, annotations = (metadata.pop(part, {}) for part in ("labels", "annotations"))
+    said = {key: text for key, text in annotations.items() if keep(key)}
+    its = {key: text for key, text in labels.items() if (keep_label or keep)(key)}
+    for part, texts in (("labels", its | named_labels(labels, said)), ("annotations", said)):
         metadata |= {part: texts} if texts else {}
     for part, short in (("containers", "c"), ("initContainers", "i")):
         for at, container in enumerate(spec.get(part, ())):

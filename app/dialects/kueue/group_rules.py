@@ -40,7 +40,6 @@ from app.dialects.rules import (
 from app.kube.core.objects import PodRecord
 from app.labels import is_subdomain
 
-INDEX_LABEL = PREFIX + "pod-group-pod-index-label"  # annotation: names the label with the index
 PREBUILT = PREFIX + "prebuilt-workload-name"
 
 

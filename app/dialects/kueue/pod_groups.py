@@ -23,6 +23,7 @@ SOURCE = "group"  # of the keys of pod groups
 GROUP_NAME = PREFIX + "pod-group-name"
 TOTAL_COUNT = PREFIX + "pod-group-total-count"
 POD_INDEX = PREFIX + "pod-group-pod-index"
+INDEX_LABEL = PREFIX + "pod-group-pod-index-label"  # annotation: names the label with the index
 RETRIABLE = PREFIX + "retriable-in-group"
 SERVING = PREFIX + "pod-group-serving"
 FAST = PREFIX + "pod-group-fast-admission"
@@ -30,7 +31,10 @@ ROLE = PREFIX + "pod-group-role"
 SPARES = corral.PREFIX + "spare-pods"
 ABSENT_SECONDS = corral.PREFIX + "absent-seconds"
 FLAGS = (RETRIABLE, SERVING, FAST)
-KEPT = (GROUP_NAME, TOTAL_COUNT, POD_INDEX, *FLAGS, SETS, ROLE, SPARES, ABSENT_SECONDS)
+KEPT = (
+    *(GROUP_NAME, TOTAL_COUNT, POD_INDEX, INDEX_LABEL, *FLAGS, SETS, ROLE),
+    *(SPARES, ABSENT_SECONDS),
+)
 
 # Roles of one group by whose rules it is read; of more Kueue makes no Workload, and we no gang.
 # Source: kueue pkg/controller/jobframework/constants.go (v0.19), MaxPodSets: 8 until v0.17, 10 in
@@ -51,9 +55,14 @@ def group_names(labels: Strings, annotations: Strings) -> tuple[str, ...]:
 def index(pod: PodRecord) -> Index | None:
     """The pod's number in its group, which all roles of the group share.
 
-    Where the group is not numbered, the number of the pod in its Job will do.
+    Of a label that the pod names, Kueue's webhook makes a copy, or ours, whatever that said before;
+    it is read itself, for there may be neither. Where the group is not numbered, the number of the
+    pod in its Job will do.
     """
-    number = whole_number(pod.labels.get(POD_INDEX))
+    named = pod.annotations.get(INDEX_LABEL)
+    number = None if named is None else whole_number(pod.labels.get(named))
+    if number is None:
+        number = whole_number(pod.labels.get(POD_INDEX))
     if number is None:
         number = completion_index(pod)
     return None if number is None else Index(number, is_across=True)

@@ -2,5 +2,6 @@
 
 `decode.py` reads one object by the partial structs of `wire.py`, what a pod asks for by
 `requests.py`, and to which nodes it may go by `shapes.py`. `large/` is for what tenants make large.
-`label_keys.py` has the label keys that records keep, and `texts.py` what is kept of their texts.
+`label_keys.py` has the label keys that records keep, `named_labels.py` labels that a pod names for
+itself, and `texts.py` what is kept of their texts.
 """

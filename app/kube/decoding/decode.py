@@ -32,6 +32,7 @@ from app.kube.core.objects import (
 )
 from app.kube.decoding import wire
 from app.kube.decoding.large import parts as large
+from app.kube.decoding.named_labels import named_labels
 from app.kube.decoding.requests import NONE_OFFERED, Offered, node_allocatable, pod_request
 from app.kube.decoding.shapes import shape_of
 from app.kube.decoding.texts import cut, kept_text, shared
@@ -75,7 +76,8 @@ def decode_pod(
 ) -> PodRecord:
     """Return the record of a pod, from a watch or an extender request.
 
-    `keep_label`: which labels are kept, if not the same keys as of annotations.
+    `keep_label`: which labels are kept, if not the same keys as of annotations; beside these those
+    that the kept annotations name (`named_labels.py`).
     `offered`: the resources that are counted also of a pod with too many.
     Raises: DecodeError naming the pod and the field.
     """
@@ -109,6 +111,7 @@ def pod_record(
     namespace, name = intern(metadata.namespace or ""), metadata.name or ""
     preempted_at = _preempted_at(status.conditions)
     group = spec.scheduling_group
+    labels, annotations = _kept(metadata.labels, metadata.annotations, keep_label or keep, keep)
     return PodRecord(
         namespace=namespace,
         name=name,
@@ -122,8 +125,8 @@ def pod_record(
         gates=_gates(spec),
         is_terminating=metadata.deletion_timestamp is not None,
         created=intern(metadata.creation_timestamp or ""),
-        labels=kept(metadata.labels, keep_label or keep),
-        annotations=kept(metadata.annotations, keep),
+        labels=labels,
+        annotations=annotations,
         owner=controller(metadata),
         nominated_node=intern(status.nominated_node_name or ""),
         version=metadata.resource_version or "",
@@ -282,9 +285,22 @@ def kept(texts: Mapping[str, str | None] | None, keep: Keep) -> Mapping[str, str
     return kept or _NOTHING
 
 
+def _kept(
+    labels: Mapping[str, str | None] | None,
+    annotations: Mapping[str, str | None] | None,
+    keep_label: Keep,
+    keep: Keep,
+) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """Return the labels and annotations of a pod that are worth their memory."""
+    its, said = kept(labels, keep_label), kept(annotations, keep)
+    if said and (named := named_labels(labels, said)):
+        its = {**its, **{shared(key): shared(value) for key, value in named.items()}}
+    return its, said
+
+
 def with_kept(pod: PodRecord, keep: Keep) -> PodRecord:
     """Return the pod as the watch would show it, of labels and annotations no more than these."""
-    labels, annotations = kept(pod.labels, keep), kept(pod.annotations, keep)
+    labels, annotations = _kept(pod.labels, pod.annotations, keep, keep)
     return msgspec.structs.replace(pod, labels=labels, annotations=annotations)
 
 

@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 from app.admission.namespaces import METADATA_NAME, Namespaces
 from app.admission.routes import MOST_CHANGED_BYTES, MOST_CHECKED_BYTES
 from app.admission.scope import Scope
-from app.dialects.kueue.group_rules import INDEX_LABEL
+from app.dialects.kueue.pod_groups import INDEX_LABEL
 from app.kube.core.objects import PodRecord
 from app.labels import selector_from_text
 from tests.app.admission.port import UID, Running, patch_of, patched, review, running_port

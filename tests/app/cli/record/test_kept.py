@@ -97,8 +97,12 @@ def test_a_pod_is_read_the_same_from_what_is_kept() -> None:
     whole = pod(
         "p",
         requests={"cpu": "1500m", "nvidia.com/gpu": 8},
-        annotations={"kueue.x-k8s.io/pod-group-name": "g", "secret": CANARY},
-        labels={"kueue.x-k8s.io/pod-group-pod-index": "3", "team": CANARY},
+        annotations={
+            "kueue.x-k8s.io/pod-group-name": "g",
+            "kueue.x-k8s.io/pod-group-pod-index-label": "rank",
+            "secret": CANARY,
+        },
+        labels={"kueue.x-k8s.io/pod-group-pod-index": "3", "rank": "3", "team": CANARY},
         gates=("corral.dev/gang",),
         nodeSelector={"zone": "a"},
         tolerations=[{"key": "gpu", "operator": "Exists", "tolerationSeconds": 30}],
@@ -131,6 +135,7 @@ def test_a_pod_is_read_the_same_from_what_is_kept() -> None:
     kept = kept_pod(whole, KEEPS)
     assert CANARY not in str(kept)
     assert read_pod(kept) == read_pod(whole)
+    assert read_pod(kept).labels["rank"] == "3"
     assert read_pod(kept).is_preempted
 
 

@@ -17,22 +17,67 @@ from app.dialects.kueue import driver_sets, topology
 from app.dialects.registry import DIALECTS
 from app.dialects.spec import Index
 from app.dialects.workloads import Template
+from app.kube.decoding.decode import decode_pod
 from app.kube.watch.events import Listed
 from tests.app.state.world import World, four_racks
 from tests.records import GPU, GROUP, RACK, REQUIRED, UNCONSTRAINED, group, pod
-from tests.workload_pods import job_set, workload
+from tests.workload_pods import COMPLETION_INDEX, job_set, workload
 
 REPORTED = partial(pytest.mark.xfail, strict=True)
 INDEX_LABEL = "kueue.x-k8s.io/pod-group-pod-index-label"
+POD_INDEX = "kueue.x-k8s.io/pod-group-pod-index"
 ELASTIC = "kueue.x-k8s.io/elastic-job"
 
 
-@REPORTED(reason="only the webhook reads pod-group-pod-index-label")
 def test_the_label_that_has_a_pods_number_is_read_where_no_webhook_has_copied_it() -> None:
     said = {**group("g", 4, RACK), INDEX_LABEL: "example.com/rank"}
     claim = DIALECTS.claim(pod("g-3", annotations=said, labels={"example.com/rank": "3"}))
     assert claim is not None
     assert claim.index == Index(3, is_across=True)
+
+
+@pytest.mark.parametrize(
+    ("labels", "number"),
+    [
+        pytest.param({"rank": "3", POD_INDEX: "1"}, 3, id="as_the_webhook_writes_it_over"),
+        pytest.param({"rank": "third", POD_INDEX: "1"}, 1, id="no_number"),
+        pytest.param({POD_INDEX: "1"}, 1, id="no_such_label"),
+        pytest.param({"rank": "third", COMPLETION_INDEX: "2"}, 2, id="of_a_job"),
+        pytest.param({}, None, id="none_at_all"),
+    ],
+)
+def test_a_label_that_says_no_number_leaves_it_to_the_others(
+    labels: dict[str, str], number: int | None
+) -> None:
+    said = {**group("g", 4, RACK), INDEX_LABEL: "rank"}
+    claim = DIALECTS.claim(pod("g-x", annotations=said, labels=labels))
+    assert claim is not None
+    assert claim.index == (None if number is None else Index(number, is_across=True))
+
+
+def test_a_pod_keeps_the_label_that_it_names_until_it_is_placed_by_it() -> None:
+    """Whatever the key is, and with no object that names it; pods beside it keep no such label."""
+    world = World(four_racks())
+    said = {**group("g", 4, RACK), INDEX_LABEL: "example.com/rank"}
+    for at, rank in enumerate("3102"):
+        whole = pod_json(f"g-{at}", said, {"example.com/rank": rank, "team": "a"})
+        world.put(decode_pod(whole, DIALECTS.keeps))
+    other = decode_pod(pod_json("x", {}, {"example.com/rank": "0"}), DIALECTS.keeps)
+    assert other.labels == {}
+    pods = [world.pods[f"uid-g-{at}"] for at in range(4)]
+    assert [dict(each.labels) for each in pods] == [{"example.com/rank": each} for each in "3102"]
+    world.tick()
+    nodes = world.schedule(*pods)
+    by_rank = [nodes[f"g-{'3102'.index(str(rank))}"] for rank in range(4)]
+    assert by_rank == sorted(by_rank)
+    assert len(set(by_rank)) == 4
+
+
+def pod_json(name: str, annotations: dict[str, str], labels: dict[str, str]) -> bytes:
+    metadata = {"namespace": "default", "name": name, "uid": f"uid-{name}", "labels": labels}
+    resources = {"requests": {GPU: "8"}}
+    spec = {"schedulerName": "corral", "containers": [{"name": "c", "resources": resources}]}
+    return json.dumps({"metadata": metadata | {"annotations": annotations}, "spec": spec}).encode()
 
 
 def test_a_template_that_says_false_is_in_the_gang_or_a_mistake() -> None:
