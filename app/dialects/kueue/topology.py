@@ -1,11 +1,13 @@
 """Kueue's Topology objects: the levels of a cluster as its administrator names them.
 
-Source: kueue apis/kueue/v1beta2/topology_types.go (v0.16).
+Kueue has served them in v1beta2 since 0.15, in 0.14 in v1beta1, before that in v1alpha1, all alike.
+Source: kueue apis/kueue/{v1beta2,v1beta1}/topology_types.go (v0.16), v1alpha1/tas_types.go (v0.9).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import msgspec
 
@@ -16,6 +18,7 @@ from app.kube.decoding.decode import Json, decoded, part
 from app.kube.watch.resource import Resource
 
 KIND = "Topology"
+VERSIONS = ("v1beta2", "v1beta1", "v1alpha1")
 
 
 class TopologyRecord(ObjectRecord, frozen=True, gc=False):
@@ -68,10 +71,19 @@ def specs_of(record: ObjectRecord) -> Iterator[TopologySpec]:
         yield TopologySpec(record.name, record.levels)
 
 
-RESOURCE = Resource(
-    KIND,
-    "/apis/kueue.x-k8s.io/v1beta2/topologies",
-    TopologyRecord,
-    decode_topology,
-    is_optional=True,
-)
+def _resource() -> Resource:
+    newest, *older = (
+        Resource(
+            KIND,
+            f"/apis/kueue.x-k8s.io/{version}/topologies",
+            TopologyRecord,
+            decode_topology,
+            is_optional=True,
+        )
+        for version in VERSIONS
+    )
+    return replace(newest, older=tuple(older))
+
+
+RESOURCE = _resource()
+"""All Topologies, in the newest version that is served."""

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from app.dialects.corral import WORKLOAD_REQUIRED
+from app.dialects.declared import TopologySpec
 from app.dialects.dialect import PodSetClaim, TemplateOwner
 from app.dialects.kueue import driver_sets, topology
 from app.dialects.registry import DIALECTS
@@ -128,11 +129,24 @@ def test_the_webhook_refuses_an_elastic_job_that_requires_a_level() -> None:
     assert len(list(DIALECTS.rules_together(owner))) == 1
 
 
-@REPORTED(reason="Topologies are read in v1beta2 alone")
 def test_topologies_are_read_of_an_api_server_that_has_the_version_before() -> None:
     """Kueue 0.14, of which `kueue-tas-docs.md` is, serves v1beta1 and no later one."""
     paths = [each.path for each in topology.RESOURCE.older]
-    assert "/apis/kueue.x-k8s.io/v1beta1/topologies" in paths
+    assert paths == [
+        "/apis/kueue.x-k8s.io/v1beta1/topologies",
+        "/apis/kueue.x-k8s.io/v1alpha1/topologies",
+    ]
+
+
+def test_each_version_is_read_alike() -> None:
+    """Source: kueue apis/kueue/v1alpha1/tas_types.go (v0.9), v1beta1/topology_types.go (v0.14)."""
+    levels = [{"nodeLabel": "block"}, {"nodeLabel": "rack"}]
+    document = json.dumps({"metadata": {"name": "t"}, "spec": {"levels": levels}}).encode()
+    for each in (topology.RESOURCE, *topology.RESOURCE.older):
+        assert each.is_optional
+        assert list(topology.specs_of(each.decode(document))) == [
+            TopologySpec("t", ("block", "rack"))
+        ]
 
 
 @REPORTED(reason="templates of pods that come later are read without the API server's defaults")
