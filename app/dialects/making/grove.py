@@ -6,7 +6,7 @@
 
 Levels are named as users write them: a topology knows its levels by these names as well.
 Source: grove operator/internal/controller/podcliqueset/components/podgang/syncflow.go,
-podclique/components/pod/pod.go (v0.1.0-alpha.8).
+podclique/components/pod/pod.go, webhook/admission/pcs/defaulting (v0.1.0-alpha.8).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _Clique:
 
     @property
     def pods(self) -> int:
-        return number(self.said, "spec.replicas", 1, self.where)
+        return number(self.said, "spec.replicas", 1, self.where) or 1  # as its webhook has it
 
     @property
     def least(self) -> int:
@@ -90,7 +90,7 @@ def pod_clique_set(of: Object) -> Iterator[Part]:
     groups = [_group(where, each, cliques) for where, each in numbered(listed(of, path), path)]
     _check(groups)
     scaled = {id(said) for group in groups for _, said in group.cliques}
-    for replica in range(number(of, "spec.replicas", 1)):
+    for replica in range(number(of, "spec.replicas", 0)):
         whole = f"{name_of(of)}-{replica}"
         alone = [
             _Clique(f"{whole}-{text(said, 'name', where)}", where, said)

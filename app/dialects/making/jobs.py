@@ -35,10 +35,7 @@ def job(of: Object) -> Iterator[Part]:
 
 def pods_of(of: Object, most: int | None = None) -> Iterator[Part]:
     """The pods of a Job, or the first few."""
-    pods = number(of, "spec.parallelism", 1)
-    completions = mapping(of, "spec").get("completions")
-    if completions is not None:
-        pods = min(pods, number(of, "spec.completions", 1))
+    pods = _pods(of)
     is_indexed = text(of, "spec.completionMode") == "Indexed"
     template, name = mapping(of, "spec.template"), name_of(of)
     own = {_JOB_NAME: name, "job-name": name, _CONTROLLER: text(of, "metadata.uid")}
@@ -48,21 +45,37 @@ def pods_of(of: Object, most: int | None = None) -> Iterator[Part]:
         yield pod(of, template, f"{name}-{at}", labels, index, "spec.template.")
 
 
+def _pods(of: Object) -> int:
+    """How many pods a Job runs at once."""
+    pods = number(of, "spec.parallelism", 1)
+    completions = mapping(of, "spec").get("completions")
+    return pods if completions is None else min(pods, number(of, "spec.completions", 1))
+
+
 def job_set(of: Object) -> Iterator[Part]:
     """A JobSet, those of its Jobs that are made at once, and their pods."""
     yield Part(of)
     parts = list(numbered(listed(of, "spec.replicatedJobs"), "spec.replicatedJobs"))
     in_order = text(of, "spec.startupPolicy.startupPolicyOrder") == "InOrder"
-    everyone = sum(number(each, "replicas", 1, where) for where, each in parts)
-    for place, (where, each) in enumerate(parts):
-        if listed(each, "dependsOn", where) or (in_order and place):
+    everyone = sum(_replicas(each, where) for where, each in parts)
+    replicas = {text(each, "name", where): _replicas(each, where) for where, each in parts}
+    for where, each in parts:
+        if any(replicas.get(text(on, "name")) != 0 for on in listed(each, "dependsOn", where)):
             continue  # made once others run, or have ended
-        for at in range(number(each, "replicas", 1, where)):
+        has_pods = False
+        for at in range(_replicas(each, where)):
             made_job = _job(of, where, each, at, everyone)
             yield Part(made_job)
             said = texts(made_job, "metadata.annotations")
             is_led = keys.EXCLUSIVE in said and keys.NODE_SELECTOR not in said
             yield from pods_of(made_job, 1 if is_led else None)
+            has_pods = has_pods or _pods(made_job) > 0
+        if in_order and has_pods:
+            return  # the others once these are ready, as Jobs without pods are at once
+
+
+def _replicas(part: Object, where: str) -> int:
+    return number(part, "replicas", 1, where)
 
 
 def _job(of: Object, where: str, part: Object, at: int, everyone: int) -> Object:
@@ -72,7 +85,7 @@ def _job(of: Object, where: str, part: Object, at: int, everyone: int) -> Object
         keys.UID: text(of, "metadata.uid"),
         keys.RESTART: "0",
         keys.REPLICATED_JOB: name_of_part,
-        keys.REPLICAS: str(number(part, "replicas", 1, where)),
+        keys.REPLICAS: str(_replicas(part, where)),
         keys.GLOBAL_REPLICAS: str(everyone),
         keys.JOB_INDEX: str(at),
     }

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from app.dialects.making import MAKERS
+from app.dialects.making import MAKERS, Misfit
 
 REPORTED = partial(pytest.mark.xfail, strict=True)
 Thing = dict[str, Any]
+MOST = 2**31 - 1
 
 
 def made(api: str, kind: str, spec: Thing) -> list[Thing]:
@@ -42,7 +43,6 @@ def test_a_job_that_says_how_its_pods_are_scheduled_has_a_pod_group() -> None:
     assert all("schedulingGroup" in each["spec"] for each in things if each["kind"] == "Pod")
 
 
-@REPORTED(reason="the first replicated Job counts as the one to wait for, though it has no Jobs")
 def test_the_first_jobs_that_there_are_come_first_in_order() -> None:
     """Source: jobset v0.12 pkg/controllers/startup_policy.go, allReplicasStarted."""
     parts = [{"name": "a", "replicas": 0}, {"name": "b"}, {"name": "c"}]
@@ -50,7 +50,26 @@ def test_the_first_jobs_that_there_are_come_first_in_order() -> None:
     assert names_of_pods(made("jobset.x-k8s.io/v1alpha2", "JobSet", spec)) == ["w-b-0-0"]
 
 
-@REPORTED(reason="minPartitions is not read where a task says no minAvailable")
+def test_jobs_without_pods_are_ready_at_once() -> None:
+    """Source: jobset v0.12 pkg/controllers/jobset_controller.go, calculateReplicatedJobStatuses."""
+    none = {"spec": {"parallelism": 0}}
+    parts = [{"name": "a", "replicas": 2, "template": none}, {"name": "b"}, {"name": "c"}]
+    spec = {"startupPolicy": {"startupPolicyOrder": "InOrder"}, "replicatedJobs": parts}
+    things = made("jobset.x-k8s.io/v1alpha2", "JobSet", spec)
+    jobs = [each["metadata"]["name"] for each in things if each["kind"] == "Job"]
+    assert (jobs, names_of_pods(things)) == (["w-a-0", "w-a-1", "w-b-0"], ["w-b-0-0"])
+
+
+@pytest.mark.parametrize(("replicas", "pods"), [(0, ["w-b-0-0"]), (1, ["w-a-0-0"])])
+def test_what_depends_on_no_jobs_waits_for_none(replicas: int, pods: list[str]) -> None:
+    """Source: jobset v0.12 pkg/controllers/depends_on.go, dependencyReachedStatus."""
+    on = [{"name": "a", "status": "Ready"}]
+    parts = [{"name": "a", "replicas": replicas}, {"name": "b", "dependsOn": on}]
+    assert names_of_pods(made("jobset.x-k8s.io/v1alpha2", "JobSet", {"replicatedJobs": parts})) == (
+        pods
+    )
+
+
 def test_a_task_of_partitions_needs_as_many_of_them_as_it_says() -> None:
     """Source: volcano v1.14 pkg/webhooks/admission/jobs/mutate/mutate_job.go, mutateSpec."""
     policy = {"totalPartitions": 4, "partitionSize": 2, "minPartitions": 1}
@@ -60,7 +79,49 @@ def test_a_task_of_partitions_needs_as_many_of_them_as_it_says() -> None:
     assert (group["minMember"], group["minTaskMember"]) == (2, {"t": 2})
 
 
-@REPORTED(reason="dependsOn of tasks is not read")
+@pytest.mark.parametrize(
+    ("more", "least"),
+    [
+        pytest.param({}, 0, id="says_no_number"),
+        pytest.param({"minPartitions": 3}, 6, id="some"),
+        pytest.param(
+            {"minPartitions": 2**31 - 1, "partitionSize": 2**31 - 1}, 2**31 - 1, id="many"
+        ),
+    ],
+)
+def test_what_a_task_of_partitions_needs_by_itself(more: Thing, least: int) -> None:
+    policy = {"totalPartitions": 4, "partitionSize": 2, **more}
+    spec = {"tasks": [{"name": "t", "replicas": 8, "partitionPolicy": policy}]}
+    things = made("batch.volcano.sh/v1alpha1", "Job", spec)
+    (group,) = [each["spec"] for each in things if each["kind"] == "PodGroup"]
+    assert group["minTaskMember"] == {"t": least}
+
+
+@pytest.mark.parametrize(
+    ("least", "gpus"),
+    [
+        pytest.param(3, "3", id="fewer_than_the_tasks_need_are_the_first"),
+        pytest.param(4, "22", id="what_the_tasks_need"),
+        pytest.param(6, "24", id="and_then_the_first_others"),
+    ],
+)
+def test_a_pod_group_counts_for_what_its_first_pods_request(least: int, gpus: str) -> None:
+    """Source: volcano v1.14 pkg/controllers/job/job_controller_util.go, CalcPGMinResources."""
+    tasks = [
+        {
+            "name": name,
+            "replicas": 8,
+            "minAvailable": 2,
+            "template": {"spec": {"containers": [{"resources": {"requests": {"gpu": of_pod}}}]}},
+        }
+        for name, of_pod in (("a", 1), ("b", 10))
+    ]
+    spec = {"minAvailable": least, "tasks": tasks}
+    things = made("batch.volcano.sh/v1alpha1", "Job", spec)
+    (group,) = [each["spec"] for each in things if each["kind"] == "PodGroup"]
+    assert group["minResources"]["gpu"] == gpus
+
+
 def test_a_task_that_depends_on_another_has_no_pods_at_first() -> None:
     """Source: volcano v1.14 pkg/controllers/job/job_controller_actions.go, syncJob."""
     one = {"replicas": 1, "minAvailable": 1}
@@ -69,7 +130,40 @@ def test_a_task_that_depends_on_another_has_no_pods_at_first() -> None:
     assert pods == ["w-a-0"]
 
 
-@REPORTED(reason="what says no number of replicas has one, of whichever kind")
+@pytest.mark.parametrize(
+    ("on", "has_pods"),
+    [
+        pytest.param({"name": []}, True, id="none"),
+        pytest.param({"name": ["none"]}, True, id="one_that_needs_no_pods"),
+        pytest.param({"name": ["none", "a"]}, False, id="all_of_two"),
+        pytest.param({"name": ["none", "a"], "iteration": "any"}, True, id="any_of_two"),
+        pytest.param({"name": ["a", "a"], "iteration": "any"}, False, id="neither"),
+        pytest.param({"name": ["a"], "iteration": "any"}, False, id="any_of_one"),
+        pytest.param({"name": ["gone"]}, False, id="one_that_is_not_there"),
+        pytest.param(None, True, id="null"),
+    ],
+)
+def test_a_task_waits_until_those_it_names_have_the_pods_they_need(
+    on: Thing | None, has_pods: bool
+) -> None:
+    """Source: volcano v1.14 pkg/controllers/job/job_controller_actions.go,
+    waitDependsOnTaskMeetCondition."""
+    tasks = [
+        {"name": "none", "replicas": 1, "minAvailable": 0},
+        {"name": "a", "replicas": 1},
+        {"name": "b", "replicas": 1, "dependsOn": on},
+    ]
+    pods = names_of_pods(made("batch.volcano.sh/v1alpha1", "Job", {"tasks": tasks}))
+    assert pods == ["w-none-0", "w-a-0", *(["w-b-0"] if has_pods else [])]
+
+
+@pytest.mark.parametrize("names", ["a", [1], {"a": "b"}, [None]])
+def test_what_names_no_task_is_named(names: object) -> None:
+    task = {"name": "t", "replicas": 1, "dependsOn": {"name": names}}
+    with pytest.raises(Misfit, match=r"spec\.tasks\[0\]\.dependsOn\.name"):
+        made("batch.volcano.sh/v1alpha1", "Job", {"tasks": [task]})
+
+
 @pytest.mark.parametrize(
     ("api", "kind", "spec"),
     [
@@ -85,6 +179,7 @@ def test_a_task_that_depends_on_another_has_no_pods_at_first() -> None:
             "MPIJob",
             {"mpiReplicaSpecs": {"Worker": {"template": {}}}},
             id="mpi_workers",
+            marks=REPORTED(reason="what says no number of replicas has one, of whichever kind"),
         ),
     ],
 )
@@ -92,3 +187,10 @@ def test_some_kinds_have_no_pods_where_they_say_no_number(api: str, kind: str, s
     """Source: grove v0.1.0-alpha.8 operator/api/core/v1alpha1/podcliqueset.go; volcano v1.14
     config/crd; mpi-operator v0.7 pkg/apis/kubeflow/v2beta1/default.go."""
     assert names_of_pods(made(api, kind, spec)) == []
+
+
+@pytest.mark.parametrize("said", [{}, {"replicas": 0}, {"replicas": 1}])
+def test_a_clique_has_one_pod_at_least(said: Thing) -> None:
+    """Source: grove v0.1.0-alpha.8 operator/internal/webhook/admission/pcs/defaulting."""
+    spec = {"replicas": 1, "template": {"cliques": [{"name": "c", "spec": said}]}}
+    assert names_of_pods(made("grove.io/v1alpha1", "PodCliqueSet", spec)) == ["w-0-c-0"]
