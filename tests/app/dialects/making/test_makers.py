@@ -133,6 +133,29 @@ def test_what_is_made_once_others_run_is_left_out_and_has_its_places() -> None:
     assert len(pods_made(job_set())) == 8
 
 
+@pytest.mark.parametrize(
+    ("parallelism", "verdict"),
+    [pytest.param(4, "Fits", id="a_rack"), pytest.param(5, "DoesNotFit", id="more_than_a_rack")],
+)
+def test_a_job_that_says_how_its_pods_are_scheduled_is_a_gang(
+    parallelism: int, verdict: str
+) -> None:
+    container = {"name": "m", "resources": {"requests": {GPU: 8}}}
+    spec = {
+        "completionMode": "Indexed",
+        "parallelism": parallelism,
+        "completions": parallelism,
+        "scheduling": {
+            "schedulingPolicy": {"gang": {}},
+            "schedulingConstraints": {"topology": [{"key": RACK}]},
+        },
+        "template": {"spec": {"schedulerName": "corral", "containers": [container]}},
+    }
+    thing = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": spec}
+    (found,) = simulated(thing).gangs
+    assert (found.verdict, len(found.places)) == (verdict, 4 if verdict == "Fits" else 0)
+
+
 def test_a_number_of_another_type_is_named_with_its_path() -> None:
     thing = job_set()
     thing["spec"]["replicatedJobs"][1]["replicas"] = "two"

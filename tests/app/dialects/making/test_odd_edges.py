@@ -33,7 +33,6 @@ def test_the_pods_of_a_stateful_set_are_numbered_from_where_it_says() -> None:
     assert names_of_pods(made("apps/v1", "StatefulSet", spec)) == ["w-5", "w-6"]
 
 
-@REPORTED(reason="spec.scheduling of a Job is read by the webhook alone")
 def test_a_job_that_says_how_its_pods_are_scheduled_has_a_pod_group() -> None:
     """Simulated, its pods are no gang. Source: KEP-5547 "Job API Changes" (v1.37)."""
     said = {"schedulingPolicy": {"gang": {"minCount": 2}}}
@@ -41,6 +40,84 @@ def test_a_job_that_says_how_its_pods_are_scheduled_has_a_pod_group() -> None:
     things = made("batch/v1", "Job", spec)
     assert "PodGroup" in [each["kind"] for each in things]
     assert all("schedulingGroup" in each["spec"] for each in things if each["kind"] == "Pod")
+
+
+FIXED = {"parallelism": 4, "completions": 4, "completionMode": "Indexed"}
+GANG_OF_4 = {"schedulingPolicy": {"gang": {"minCount": 4}}}
+IN_RACK = {"schedulingConstraints": {"topology": [{"key": "rack"}]}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param(
+            {**FIXED, "scheduling": {"schedulingPolicy": {"gang": {}}}}, GANG_OF_4, id="all"
+        ),
+        pytest.param({**FIXED, "scheduling": {}}, GANG_OF_4, id="a_fixed_number_of_pods"),
+        pytest.param(
+            {"parallelism": 4, "scheduling": IN_RACK},
+            {**IN_RACK, "schedulingPolicy": {"basic": {}}},
+            id="pods_that_others_follow",
+        ),
+        pytest.param(
+            {**FIXED, "scheduling": {**GANG_OF_4, "disruptionMode": {"all": {}}, "other": 1}},
+            {**GANG_OF_4, "disruptionMode": {"all": {}}},
+            id="what_a_pod_group_has_too",
+        ),
+    ],
+)
+def test_the_pod_group_says_what_the_job_does(spec: Thing, expected: Thing) -> None:
+    """It comes before the pods, and is of the Job."""
+    job, group, *pods = made("batch/v1", "Job", spec)
+    assert (group["kind"], group["spec"]) == ("PodGroup", expected)
+    assert group["metadata"]["ownerReferences"][0]["kind"] == job["kind"] == "Job"
+    named = {each["spec"]["schedulingGroup"]["podGroupName"] for each in pods}
+    assert named == {group["metadata"]["name"]}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param(FIXED, id="nothing_said"),
+        pytest.param({**FIXED, "scheduling": None}, id="null"),
+        pytest.param(
+            {
+                **FIXED,
+                "scheduling": GANG_OF_4,
+                "template": {"spec": {"schedulingGroup": {"podGroupName": "own"}}},
+            },
+            id="in_another",
+        ),
+    ],
+)
+def test_no_pod_group_is_made_of_a_job_that_has_none_or_another(spec: Thing) -> None:
+    things = made("batch/v1", "Job", spec)
+    assert [each["kind"] for each in things] == ["Job", *["Pod"] * 4]
+    own = mapping_of(spec, "template", "spec").get("schedulingGroup")
+    assert all(each["spec"].get("schedulingGroup") == own for each in things[1:])
+
+
+def mapping_of(thing: Thing, *names: str) -> Thing:
+    for name in names:
+        thing = thing.get(name, {})
+    return thing
+
+
+@pytest.mark.parametrize(
+    "scheduling", ["x", {"schedulingPolicy": []}, {"schedulingPolicy": {"gang": 1}}]
+)
+def test_scheduling_of_another_type_is_named(scheduling: object) -> None:
+    with pytest.raises(Misfit, match=r"spec\.scheduling.*must be an object"):
+        made("batch/v1", "Job", {**FIXED, "scheduling": scheduling})
+
+
+def test_each_job_of_a_job_set_has_its_own() -> None:
+    part = {"name": "a", "replicas": 2, "template": {"spec": {"scheduling": GANG_OF_4, **FIXED}}}
+    things = made("jobset.x-k8s.io/v1alpha2", "JobSet", {"replicatedJobs": [part]})
+    kinds = [each["kind"] for each in things]
+    assert kinds == ["JobSet", *["Job", "PodGroup", *["Pod"] * 4] * 2]
+    groups = [each["metadata"]["name"] for each in things if each["kind"] == "PodGroup"]
+    assert groups == ["w-a-0-w-a-0-pgt-0", "w-a-1-w-a-1-pgt-0"]
 
 
 def test_the_first_jobs_that_there_are_come_first_in_order() -> None:
