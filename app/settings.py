@@ -195,6 +195,12 @@ class EngineOptions(BaseModel):
     # So often in an hour a gang goes, or pods of one controller do; then they are left alone.
     preempted_at_most: Annotated[int, Field(ge=1, le=10_000)] = 3
 
+    # Tenants
+    # Events, conditions and answers about a gang or a pod name pods and gangs of other namespaces:
+    # who goes for whom, who took a node, for whom places are held. off: they say "a pod of another
+    # namespace" instead, for tenants who may not know of each other.
+    name_other_namespaces: bool = True
+
     # Clusters whose nodes come and go
     # Waiting gangs that lack nothing but capacity are marked: a condition of their pods says so in
     # the words that node autoscalers read, and the gates stay. never: those that would not fit if

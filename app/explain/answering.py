@@ -34,6 +34,7 @@ from app.state.plan.question.parts import Unplaced
 from app.state.plan.question.request import SearchRequest, search
 from app.state.preempt.standing import Standing
 from app.state.report.messages import preemption as messages
+from app.state.report.naming import namespace_in
 from topology.errors import InvalidRequest
 from topology.fit.fit import NOT_OPEN, pods_per_node
 from topology.model import answer as answers
@@ -414,7 +415,7 @@ def _opened(told: Told, *reasons: str) -> SearchRequest | None:
 
 def _is_named(asking: Asking, who: str) -> bool:
     """Whether the client sees the namespace of `gang NAMESPACE/NAME` or `pod NAMESPACE/NAME`."""
-    return asking.names_in in ("", who.partition(" ")[2].partition("/")[0])
+    return asking.names_in in ("", namespace_in(who))
 
 
 def _pods_gone(asking: Asking, room: RoomAnswer) -> Relaxation:

@@ -103,10 +103,14 @@ class Copy:
             now,
         )
 
-    def engine(self) -> Engine:
-        """An engine on these books that knows no gang yet."""
+    def engine(self, *, names_others: bool = True) -> Engine:
+        """An engine on these books that knows no gang yet.
+
+        `names_others`: who reads what it says may know of the gangs of every namespace.
+        """
         alone = {
             "preempt": "off",
+            "name_other_namespaces": names_others,
             "earmarks_per_namespace": 0,
             "visits_per_tick": _ALL_VISITS,
             "visits_per_search": _ALL_VISITS,

@@ -59,8 +59,7 @@ def simulate(
     `sees_all`: who asks sees the names of every namespace; else only of a gang's own.
     """
     copy, replaced = _without(copy, given)
-    engine = copy.engine()
-    engine.absent_pods.names_others = sees_all
+    engine = copy.engine(names_others=sees_all)
     admission = Admission(rules.scope, engine.dialects, rules.roles, engine.topologies.declared)
     for each in given:
         if each.is_class:

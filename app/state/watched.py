@@ -18,7 +18,6 @@ from app.state.effects import (
     Effect,
 )
 from app.state.isolation import OnFault, confined
-from app.state.report.messages import preemption as messages
 from app.state.settings import EngineSettings
 from app.state.wiring.answers import EngineParts
 
@@ -216,8 +215,7 @@ class Watched(EngineParts):
             self._end_grant(self.grants.forget(pod.uid))
             is_new = self.books.bind(pod.uid, pod.node, pod.request, lasts=pod.lasts)
             if is_new and pod.node in self.books.held_on:
-                by = messages.of_priority(pod.namespace, pod.name, pod.priority)
-                self.invalidation.lose_overcommitted(pod.node, now, by)
+                self.invalidation.lose_overcommitted(pod.node, now, pod)
         elif pod.nominated_node:
             self._end_grant(self.grants.follow(pod.uid, pod.nominated_node))
             self._yield_to(pod, now)
@@ -248,8 +246,7 @@ class Watched(EngineParts):
         if nomination is None or node not in self.books.held_on or pod.uid in self.books.held:
             return
         leaving = self.occupants.lower(self.books.bound_on.get(node, ()), pod.priority)
-        by = messages.of_priority(pod.namespace, pod.name, pod.priority)
-        self.invalidation.lose_to_nominated(nomination, leaving, by, now)
+        self.invalidation.lose_to_nominated(nomination, leaving, pod, now)
 
     def _end_grant(self, node: str) -> None:
         """Have gangs tried where a grant has ended."""
@@ -287,8 +284,7 @@ class Watched(EngineParts):
     def _yield_nodes(self, now: float) -> None:
         """Give up plans on nodes that /bind gave to pods of a higher priority."""
         for node, pod in self.assumed_pods.nodes_taken_over().items():
-            by = messages.of_priority(pod.namespace, pod.name, pod.priority)
-            self.invalidation.lose_overcommitted(node, now, by, below=pod.priority)
+            self.invalidation.lose_overcommitted(node, now, pod, below=pod.priority)
 
     def _effects(self) -> list[Effect]:
         effects = list(self.outbox.taken())

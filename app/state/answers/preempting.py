@@ -27,12 +27,14 @@ from app.state.cache import room
 from app.state.cache.books import Books
 from app.state.claims.claim_reader import ClaimReader
 from app.state.filter_result import Victims
+from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
 from app.state.pods.arrivals import Arrivals, WaitingPod
 from app.state.pods.grants import UNHEARD_SECONDS, Grants
 from app.state.pods.nominations import Nomination, Nominations
 from app.state.pods.occupants import Occupants
 from app.state.report.messages import preemption as messages
+from app.state.report.naming import Naming
 from app.state.report.reports import Reports
 from app.state.reserve.plans import Plans
 from app.state.settings import EngineSettings
@@ -57,7 +59,8 @@ class _Choice:
 @dataclass(frozen=True, slots=True)
 class _Preemptor:
     uid: str
-    name: str  # with its namespace
+    namespace: str
+    name: str
     priority: int
     request: Amounts
     nominated_node: str
@@ -78,6 +81,7 @@ class Preempting:
     kept_nodes: KeptNodes
     plans: Plans
     reports: Reports
+    naming: Naming
     _unshown: dict[str, Mapping[str, Victims]] = field(default_factory=dict)
     """By uid, pods that are not known yet: the node where bindings would be refused for them."""
 
@@ -253,9 +257,9 @@ class Preempting:
     def _refuse_binds(self, choice: _Choice, by: _Preemptor, now: float) -> None:
         """Have kube-scheduler forget these members: that wakes the preemptor, and no pod ends."""
         self._grant(choice, by, (), now)
-        why = f"capacity held on node {choice.node} was taken by {_words(by)}"
         for key in self.gangs.keys_of(choice.victims):
             gang = self.gangs.by_key[key]
+            why = f"capacity held on node {choice.node} was taken by {self._words(by, gang)}"
             self.plans.lose(gang, why, now, losses=0, on=choice.node)
 
     def _tell(self, choice: _Choice, by: _Preemptor, costs: VictimCosts) -> None:
@@ -267,23 +271,23 @@ class Preempting:
             sentence = messages.gives_way(
                 f"{pod.namespace}/{pod.name}",
                 len(going),
-                _words(by, over=gang.highest_priority),
+                self._words(by, gang, over=gang.highest_priority),
                 choice.node,
                 len(gang.running - set(going)),
                 len(gang.running),
             )
             self.reports.gives_way(gang, sentence)
 
+    def _words(self, by: _Preemptor, gang: Gang, over: int | None = None) -> str:
+        """The preemptor, as the gang is told of it."""
+        ranks = str(by.priority) if over is None else f"{by.priority} over {over}"
+        pod = self.naming.pod(by.namespace, by.name, gang.key.namespace)
+        return f"{pod} (priority {ranks})"
+
 
 def _preemptor(uid: str, pod: PodRecord | WaitingPod) -> _Preemptor:
-    name = f"{pod.namespace}/{pod.name}"
-    return _Preemptor(uid, name, pod.priority, pod.request, pod.nominated_node)
+    return _Preemptor(uid, pod.namespace, pod.name, pod.priority, pod.request, pod.nominated_node)
 
 
 def _size(victims: Victims) -> tuple[int, int]:
     return victims.pdb_violations, len(victims.uids)
-
-
-def _words(by: _Preemptor, over: int | None = None) -> str:
-    ranks = str(by.priority) if over is None else f"{by.priority} over {over}"
-    return f"pod {by.name} (priority {ranks})"

@@ -29,7 +29,6 @@ from app.state.plan.verdict import (
     BeyondQuota,
     TooManyAbsent,
     TooManyAwaited,
-    absent,
 )
 from app.state.settings import EngineSettings
 from topology.model.resources import PODS
@@ -54,8 +53,6 @@ class AbsentPods:
     held: dict[str, _Held] = field(default_factory=dict)  # by uid
     kept: dict[str, _Held] = field(default_factory=dict)
     """By the uid of a pod that is evicted: places for those to be made in their stead."""
-    names_others: bool = True
-    """A gang is told of those of other namespaces by name; not in a copy for one tenant."""
     _of_namespace: defaultdict[str, Counter[_Held]] = field(
         default_factory=lambda: defaultdict(Counter)
     )
@@ -286,8 +283,8 @@ class AbsentPods:
                     return BeyondQuota(allowance.where, resource, most, pods)
         return None
 
-    def in_the_way(self, gang: Gang) -> str:
-        """Whose absent pods hold most places of the kind the gang waits for, as a sentence."""
+    def in_the_way(self, gang: Gang) -> tuple[GangKey, int] | None:
+        """Whose absent pods hold most places of the kind the gang waits for, and how many."""
         asked = {resource for each in gang.unplanned() for resource, _ in each.pod.request}
         scarce = {resource for resource in asked if "/" in resource} or asked - {PODS}
         holders = Counter[GangKey]()
@@ -296,11 +293,8 @@ class AbsentPods:
                 if key != gang.key and any(resource in scarce for resource, _ in request):
                     holders[key] += pods
         if not holders:
-            return ""
-        key, pods = max(holders.items(), key=lambda holder: (holder[1], str(holder[0])))
-        is_named = self.names_others or key.namespace == gang.key.namespace
-        whose = str(key) if is_named else "another namespace"
-        return f"places are held for {absent(pods, f' of {whose}')}"
+            return None
+        return max(holders.items(), key=lambda holder: (holder[1], str(holder[0])))
 
     def _in_cluster(self, resource: str) -> int:
         """What all nodes have of a resource."""

@@ -18,13 +18,16 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from app.dialects.spec import GangKey
-from app.kube.core.objects import NodeRecord
+from app.kube.core.objects import NodeRecord, PodRecord
 from app.state.cache import room
 from app.state.cache.books import Books
 from app.state.cache.eligibility.one_node import may_host
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
+from app.state.pods.arrivals import WaitingPod
 from app.state.pods.nominations import Nomination
+from app.state.report.messages import preemption as messages
+from app.state.report.naming import Naming
 from app.state.reserve import binding
 from app.state.reserve.plans import Plans
 
@@ -36,6 +39,7 @@ class Invalidation:
     books: Books
     gangs: Gangs
     plans: Plans
+    naming: Naming
 
     def lose_plans_on(self, node: str, why: str, now: float) -> None:
         """Give up plans on a node that takes no pods any more, or is gone."""
@@ -96,7 +100,11 @@ class Invalidation:
                 self.plans.lose(gang, why, now, on=node.name)
 
     def lose_overcommitted(
-        self, node: str, now: float, by: str = "", below: int | None = None
+        self,
+        node: str,
+        now: float,
+        by: PodRecord | WaitingPod | None = None,
+        below: int | None = None,
     ) -> None:
         """Give up plans on a node until what is held fits beside what runs.
 
@@ -110,15 +118,22 @@ class Invalidation:
                 continue
             # No fault of the gang's: its back-off does not grow, else a tenant who may name a
             # node for a pod could keep it waiting beside free nodes.
-            why = f"capacity held on node {node} was taken" + (f" by {by}" if by else "")
-            self.plans.lose(gang, why, now, losses=0, on=node)
+            self.plans.lose(gang, self._taken(gang, node, by), now, losses=0, on=node)
+
+    def _taken(self, gang: Gang, node: str, by: PodRecord | WaitingPod | None) -> str:
+        """Why a gang loses its plan: its capacity was taken, by a pod if that is known."""
+        taken = f"capacity held on node {node} was taken"
+        if by is None:
+            return taken
+        who = self.naming.pod(by.namespace, by.name, gang.key.namespace)
+        return f"{taken} by {messages.of_priority(who, by.priority)}"
 
     def lose_to_nominated(
-        self, nomination: Nomination, leaving: Collection[str], by: str, now: float
+        self, nomination: Nomination, leaving: Collection[str], by: PodRecord, now: float
     ) -> None:
         """Give up plans of a lower priority that leave a nominated pod no room.
 
-        `leaving`: uids of pods on its node that count as gone.
+        `leaving`: uids of pods on its node that count as gone; `by`: that pod.
         """
         node, request = nomination.node, nomination.request
         for gang in self._least_held_on(node):
@@ -126,8 +141,7 @@ class Invalidation:
                 return
             if not self._holds_below(gang, node, nomination.priority):
                 continue
-            why = f"capacity held on node {node} was taken by {by}"
-            self.plans.lose(gang, why, now, losses=0, on=node)
+            self.plans.lose(gang, self._taken(gang, node, by), now, losses=0, on=node)
 
     def _holds_below(self, gang: Gang, node: str, priority: int) -> bool:
         """Whether something is held there for a pod of the gang that has a lower priority."""

@@ -37,6 +37,7 @@ from app.state.report.decisions import Decisions, What
 from app.state.report.lost import LostWrite, LostWrites
 from app.state.report.messages import gangs as messages
 from app.state.report.messages import preemption
+from app.state.report.naming import Naming
 from app.state.report.statuses import Statuses
 from app.state.settings import EngineSettings
 
@@ -64,6 +65,7 @@ class Reports:
     outbox: Outbox
     requeues: Requeues
     statuses: Statuses
+    naming: Naming
     lost: LostWrites = field(default_factory=LostWrites)
     decisions: Decisions = field(default_factory=Decisions)
     _gathering: dict[GangKey, float] = field(default_factory=dict)  # since when, until reported
@@ -221,6 +223,7 @@ class Reports:
         if answer.is_found:
             reason = events.ROOM if why_none else events.MAKES_ROOM
         priority = gang.membership.lowest_priority
+        answer = self.naming.answer(answer, gang.key.namespace)
         if answer.is_found:
             sentence = preemption.room(gang.key, priority, answer, why_none)
         else:

@@ -26,6 +26,7 @@ from app.state.queueing import ungating
 from app.state.queueing.requeue import Requeues
 from app.state.report.evictions import Evictions
 from app.state.report.messages import gangs as messages
+from app.state.report.naming import Naming
 from app.state.report.reports import Reports
 from app.state.report.starts import Starts
 from app.state.reserve import binding, placeholders
@@ -56,6 +57,7 @@ class Plans:
     reports: Reports
     evictions: Evictions
     marks: Marks
+    naming: Naming
     starts: Starts
 
     def move(self, gang: Gang, now: float) -> None:
@@ -184,11 +186,19 @@ class Plans:
             return found
         notes = (
             found.note,
-            self.absent_pods.in_the_way(gang),
+            self._in_the_way(gang),
             self.starvation.why_none(gang.key),
             NOTHING_FOR_PARTS if self.planner.serving.is_in_parts(gang) else "",
         )
         return replace(found, note="; ".join(filter(None, notes)))
+
+    def _in_the_way(self, gang: Gang) -> str:
+        """For whose absent pods most places are held that the gang could use, as a sentence."""
+        found = self.absent_pods.in_the_way(gang)
+        if found is None:
+            return ""
+        key, pods = found
+        return messages.places_held(self.naming.of(key, gang.key.namespace), pods)
 
     def use(self, gang: Gang, found: Plan, now: float) -> None:
         """Reserve a plan, report it, and have kube-scheduler look at its pods."""

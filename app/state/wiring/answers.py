@@ -75,6 +75,7 @@ class EngineParts(BirthParts):
             self.kept_nodes,
             self.plans,
             self.reports,
+            self.naming,
         )
         self.bind_requests = BindRequests(
             self.settings,

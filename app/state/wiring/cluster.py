@@ -27,6 +27,7 @@ from app.state.pods.nominations import Nominations
 from app.state.pods.occupants import Occupants
 from app.state.pods.rejected_pods import RejectedPods
 from app.state.pods.usual_requests import UsualRequests
+from app.state.report.naming import Naming
 from app.state.settings import EngineSettings
 from topology.model.resources import ResourceAxis
 
@@ -38,6 +39,7 @@ class ClusterParts:
         self.on_fault = on_fault
         self.settings = settings
         self.dialects = dialects.configured(self.settings)
+        self.naming = Naming(self.settings.name_other_namespaces)
         self.books = Books(ResourceRows(ResourceAxis(dict(self.settings.device_parts))))
         shared = self.settings.device_parts if self.settings.fewest_fragments else ()
         self.device_parts = DeviceParts(self.books, dict(shared))

@@ -49,6 +49,7 @@ class HoldingParts(AutoscalingParts):
             self.reports,
             self.evictions,
             self.marks,
+            self.naming,
             self.starts,
         )
         self.disruptions = Disruptions(

@@ -33,7 +33,9 @@ class ReportingParts(PlanningParts):
         self.stray_gates = StrayGates(self.outbox)
         self.starts = Starts()
         self.owners = Owners(self.dialects, self.objects.by_uid)
-        self.reports = Reports(self.settings, self.outbox, self.requeues, self.statuses)
+        self.reports = Reports(
+            self.settings, self.outbox, self.requeues, self.statuses, self.naming
+        )
         self.evictions = Evictions(self.settings, self.outbox, self.owners, self.reports)
 
     def _is_preemptor(self, uid: str, node: str) -> bool:

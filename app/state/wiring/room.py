@@ -36,6 +36,7 @@ class RoomParts(MembershipParts):
             self.outbox,
             self.reports,
             self.notes,
+            self.naming,
             LeftAlone(self.settings),
             self.kept_places.end,
         )
@@ -52,7 +53,7 @@ class RoomParts(MembershipParts):
             self.reports,
             self.room_plans,
         )
-        self.invalidation = Invalidation(self.books, self.gangs, self.plans)
+        self.invalidation = Invalidation(self.books, self.gangs, self.plans, self.naming)
         self.nodes = NodeEvents(
             self.settings,
             self.books,

@@ -194,8 +194,12 @@ def test_pods_that_are_too_young_to_go_are_left_alone() -> None:
 
 
 @pytest.mark.parametrize("sees_all", [False, True])
-def test_who_has_places_for_pods_to_come_is_named_to_those_who_may_see_him(sees_all: bool) -> None:
-    engine = engine_of(two())
+@pytest.mark.parametrize("is_set", [False, True])
+def test_who_has_places_for_pods_to_come_is_named_to_those_who_may_see_him(
+    sees_all: bool, is_set: bool
+) -> None:
+    """Whether others are named in events is another matter: who sees all reads a simulation."""
+    engine = engine_of(two(), name_other_namespaces=is_set)
     theirs = GangKey("elsewhere", "theirs", "statefulset")
     engine.absent_pods.count_others({"to-come": (theirs, pod("x", gpus=8).request)}, {theirs: 1})
     given = all_given(objects_in(json.dumps(job("t", 3)).encode()), "default")

@@ -44,6 +44,7 @@ from app.state.preempt.plans.room_plan import Result, RoomPlan, Stage
 from app.state.preempt.plans.victims import Victims
 from app.state.queueing.outbox import Outbox
 from app.state.report.messages import preemption as messages
+from app.state.report.naming import Naming
 from app.state.report.notes import Notes
 from app.state.report.reports import Reports
 from app.state.reserve.reservations import Reservations
@@ -80,6 +81,7 @@ class RoomPlans:
     outbox: Outbox
     reports: Reports
     notes: Notes
+    naming: Naming
     left_alone: LeftAlone
     end_kept: Callable[[GangKey], None]
     """Keeps no longer what was kept for a gang that was given back: it has a place otherwise."""
@@ -102,6 +104,7 @@ class RoomPlans:
             self.disruptions,
             self.outbox,
             self.reports,
+            self.naming,
             self.left_alone,
         )
         others = (self.nominations, self.grants, self.gangs, self.left_alone, self.victims.of)
@@ -134,8 +137,12 @@ class RoomPlans:
         if self.in_vain.is_stuck(key, needed):
             first = (uids[0] for uids in self.in_vain.stuck(key, needed))
             known = (uid for uid in first if uid in self.occupants.by_uid)
-            return messages.stuck_twice(["/".join(self.victims.named(uid)) for uid in known])
+            return messages.stuck_twice([self._in_words(uid, gang) for uid in known])
         return messages.OFTEN_IN_VAIN if self.in_vain.is_often(key, needed, now) else ""
+
+    def _in_words(self, uid: str, gang: Gang) -> str:
+        """A pod, as the gang is told of it."""
+        return self.naming.pod(*self.victims.named(uid), gang.key.namespace)
 
     def _needed(self, gang: Gang) -> Needed:
         return gang.membership.lowest_priority, self.planner.sought(gang)
@@ -458,7 +465,7 @@ class RoomPlans:
         if result in AGAIN_RESULTS and not stopped:
             self._again.add(key)
         if result not in ("placed", *DRY_RESULTS):
-            named = "/".join(self.victims.named(who)) if who in self.occupants.by_uid else ""
+            named = self._in_words(who, gang) if who in self.occupants.by_uid else ""
             self.reports.room_not_made(gang, messages.room_not_made(key, result, named, stopped))
 
 

@@ -20,6 +20,7 @@ from app.state.preempt.left_alone import LeftAlone
 from app.state.preempt.plans.room_plan import RoomPlan
 from app.state.queueing.outbox import Outbox
 from app.state.report.messages import preemption as messages
+from app.state.report.naming import Naming
 from app.state.report.reports import Reports
 
 
@@ -33,6 +34,7 @@ class Victims:
     disruptions: Disruptions
     outbox: Outbox
     reports: Reports
+    naming: Naming
     left_alone: LeftAlone
     of: dict[str, GangKey] = field(default_factory=dict)
     """By uid: the gang that a pod goes for."""
@@ -83,17 +85,19 @@ class Victims:
 
     def evict(self, gang: Gang, victim: RoomVictim, now: float) -> None:
         """Have the pods of a victim evicted for a gang, and report it."""
-        whose = gang.key, gang.membership.lowest_priority
+        priority = gang.membership.lowest_priority
         its = None if victim.gang is None else self.gangs.by_key.get(victim.gang)
         self.evictions["pod" if its is None else "gang"] += 1
         if its is not None:
-            sentence = messages.gives_way_whole(its.key, victim, *whose)
+            to = self.naming.gang(gang.key, its.key.namespace)
+            sentence = messages.gives_way_whole(its.key, victim, to, priority)
             self.disruptions.end_for(its, sentence, now)
             self.left_alone.note_evicted(its.key, now)
         for uid in victim.uids:
             namespace, name = self.named(uid)
             if its is None:
-                sentence = messages.goes_for(namespace, name, victim, *whose)
+                to = self.naming.gang(gang.key, namespace)
+                sentence = messages.goes_for(namespace, name, victim, to, priority)
                 self.reports.goes_for(namespace, name, uid, sentence)
                 if owner := self.occupants.by_uid[uid].owner:
                     self.left_alone.note_evicted(owner, now)

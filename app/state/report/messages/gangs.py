@@ -8,6 +8,7 @@ from app.dialects import autoscalers
 from app.dialects.spec import GangKey, GangSpec, Said
 from app.kube.core.objects import PodRecord
 from app.state.gang.members import minimum
+from app.state.plan.verdict import absent
 
 MOST_KEYS_SHOWN = 2  # a key may have 317 characters, and an answer to /filter 512 bytes
 
@@ -162,6 +163,11 @@ def over(key: GangKey, pod: PodRecord) -> str:
 def no_place(key: GangKey, why: str) -> str:
     """The gang is complete and does not fit."""
     return f"gang {key} cannot be placed: {why}"
+
+
+def places_held(whose: str, pods: int) -> str:
+    """Places that the gang could use are held for pods of another one, in words."""
+    return f"places are held for {absent(pods, f' of {whose}')}"
 
 
 def mistaken(key: GangKey, problem: str) -> str:

@@ -1,4 +1,7 @@
-"""Sentences about who goes for whom: room that gangs ask for, and pods that preempt."""
+"""Sentences about who goes for whom: room that gangs ask for, and pods that preempt.
+
+Those that may be of other namespaces come in words already, as `naming.py` has them.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,9 @@ from app.state.effects import RoomAnswer, RoomVictim
 MOST_VICTIMS_SHOWN = 3  # names of up to 317 characters; an event has 1,024
 
 
-def of_priority(namespace: str, name: str, priority: int) -> str:
+def of_priority(pod: str, priority: int) -> str:
     """A pod that others give way to."""
-    return f"pod {namespace}/{name} of priority {priority}"
+    return f"{pod} of priority {priority}"
 
 
 def gives_way(member: str, members: int, to: str, node: str, kept: int, running: int) -> str:
@@ -66,22 +69,22 @@ def _gives_up(answer: RoomAnswer) -> str:
     return f"; the {owners} of {whom} would count {what} as failed and give up"
 
 
-def gives_way_whole(key: GangKey, victim: RoomVictim, to: GangKey, priority: int) -> str:
-    """A gang goes for a waiting one."""
+def gives_way_whole(key: GangKey, victim: RoomVictim, to: str, priority: int) -> str:
+    """A gang goes for a waiting one, `to`."""
     pods = len(victim.uids)
     all_pods = "its pod is" if pods == 1 else f"its {pods} pods are"
     end = ", and its owner gives up" if victim.ends_for_good else ""
     return (
-        f"gang {key} (priority {victim.priority}) gives way to gang {to} (priority {priority}):"
+        f"gang {key} (priority {victim.priority}) gives way to {to} (priority {priority}):"
         f" {all_pods} evicted{end}"
     )
 
 
-def goes_for(namespace: str, name: str, victim: RoomVictim, to: GangKey, priority: int) -> str:
-    """A pod goes for a waiting gang."""
+def goes_for(namespace: str, name: str, victim: RoomVictim, to: str, priority: int) -> str:
+    """A pod goes for a waiting gang, `to`."""
     end = ", and its owner gives up" if victim.ends_for_good else ""
     return (
-        f"pod {namespace}/{name} (priority {victim.priority}) gives way to gang {to} (priority"
+        f"pod {namespace}/{name} (priority {victim.priority}) gives way to {to} (priority"
         f" {priority}): it is evicted{end}"
     )
 
@@ -109,10 +112,11 @@ OFTEN_IN_VAIN = "others went for it three times within an hour, and it has not s
 
 def stuck_twice(pods: Sequence[str]) -> str:
     """Pods of two places that were made for a gang do not end."""
-    named = " and ".join(f"pod {each}" for each in pods)
+    are_alike = len(pods) > 1 and len(set(pods)) == 1  # none of the two is named
+    which = pods[0] if are_alike else f"one of {' and '.join(pods)}"
     return (
-        f"others went for it from two places where pods do not end: it waits until one of {named}"
-        " has ended"
+        f"others went for it from two places where pods do not end: it waits until {which} has"
+        " ended"
     )
 
 
@@ -121,7 +125,7 @@ def room_not_made(key: GangKey, result: str, who: str, stopped: str = "") -> str
 
     `stopped`: why no others go for it for now; "": they may.
     """
-    why = _NOT_MADE[result].format(who=f"pod {who}" if who else "a pod")
+    why = _NOT_MADE[result].format(who=who or "a pod")
     whole = f"gang {key} makes no room any more: {why}"
     return f"{whole}; no others are evicted for now, as {stopped}" if stopped else whole
 
