@@ -9,11 +9,13 @@ Jobs and makes new ones: that is another gang, told apart by the number of the a
 
 Jobs that are only made once others run (`startupPolicy: InOrder`, `dependsOn`) cannot be waited
 for. There the gang starts with the Jobs there are, and reserves places for the pods of the others;
-also for those that depend on a Job's end, since Kueue admits a JobSet as a whole as well.
+also for those that depend on a Job's end, since Kueue admits a JobSet as a whole as well. Those
+that were made while the JobSet was suspended are resumed as they would be made, one after another.
 So it is with Jobs that are to be alone in a domain (`exclusive-topology`): the other pods of each
 are only made once its first one has a node.
 Source: labels as its controller writes them on Jobs and pods, jobset
-api/jobset/v1alpha2/jobset_types.go, pkg/webhooks/pod_webhook.go (v0.12).
+api/jobset/v1alpha2/jobset_types.go, pkg/webhooks/pod_webhook.go; when it makes and resumes Jobs,
+pkg/controllers/jobset_controller.go (v0.12).
 """
 
 from __future__ import annotations
@@ -219,25 +221,35 @@ def spec_of(key: GangKey, owners: Collection[WorkloadRecord], reads: Reads) -> G
     expected = _jobs_of_all(made)
     if not made or not expected:
         return None
-    members = _members(made, reads) or made
-    there = _leaves_there(members, whole, reads)
     lifecycle = Lifecycle(
         failures=_failures(whole, made),
         restarts_together=any(each.failures_left == 0 for each in made),
         suspension=None if whole is None else JOB_SET.suspension(whole),
         deadline_seconds=_deadline(made),
     )
-    if len(made) >= expected:
+    is_gradual = whole is not None and whole.is_gradual
+    begun = [each for each in made if not _is_to_come(each)] if is_gradual else made
+    if len(made) >= expected and len(begun) in (0, len(made)):
+        members = _members(made, reads) or made
         where = f"parallelism of all Jobs of JobSet {key.name}"
         starts_with = _first_pods(members) if any(map(_is_led, members)) else None
-        return gang_of(key, where, there, starts_with=starts_with, lifecycle=lifecycle)
-    if whole is None or not whole.is_gradual or not _are_whole(made):
+        leaves = _leaves_there(members, whole, reads)
+        return gang_of(key, where, leaves, starts_with=starts_with, lifecycle=lifecycle)
+    if whole is None or not whole.is_gradual or not begun:
         return None
+    members = _members(begun, reads)
+    if not members and not any(reads(each.annotations) for each in whole.templates):
+        members = begun
+    partial = _partial(begun)
+    there = [each for each in members if _part(each) not in partial]
+    leaves = _leaves_there(there, whole, reads)
+    beginning = [each for each in made if _part(each) in partial & set(map(_part, members))]
     return gang_of(
         key,
         f"spec of JobSet {key.name}",
-        [*there, *_leaves_to_come(whole, there, reads)],
-        starts_with=_first_pods(members),
+        [*leaves, *_leaves_to_come(whole, leaves, reads)],
+        # None: no pod can be there yet but one that comes before the record of its Job.
+        starts_with=_first_pods(there) + _first_pods_once_all_begin(beginning) or None,
         lifecycle=lifecycle,
     )
 
@@ -280,26 +292,41 @@ def _failures(
 def _leaves_there(
     made: Collection[WorkloadRecord], whole: WorkloadRecord | None, reads: Reads
 ) -> list[LeafSpec]:
-    """A leaf for each replicated Job whose Jobs exist; of some, most pods come later."""
+    """A leaf for each replicated Job whose Jobs exist; of some, pods come later than of others."""
     pods: dict[str, int] = {}
     led: set[str] = set()
+    is_gradual = whole is not None and whole.is_gradual
+    begun: set[str] = set()
     for each in made:
         name = each.labels.get(REPLICATED_JOB, "")
         pods[name] = pods.get(name, 0) + job.pods_at_once(each)
         if _is_led(each):
             led.add(name)
+        elif is_gradual and not _is_to_come(each):
+            begun.add(name)
     later: dict[str, Expected | None] = {}
     if whole is not None:
         for template in whole.templates:
-            if template.name in led:
-                leaf = leaf_to_come(template.name, whole, template, reads, _numbers)
-                later[template.name] = leaf.like
+            name = template.name
+            # Until its pods are there, their places are kept; for those that are done none is.
+            if name in led or (name in begun and pods[name] == template.pods):
+                later[name] = leaf_to_come(name, whole, template, reads, _numbers).like
     return [LeafSpec(name, count, like=later.get(name)) for name, count in pods.items()]
 
 
 def _is_led(record: WorkloadRecord) -> bool:
     """Whether all pods of the Job but its first one are made once that one has a node."""
     return _has_followers(record.annotations)
+
+
+def _is_to_come(record: WorkloadRecord) -> bool:
+    """Whether the Job makes its pods once it is resumed."""
+    return record.is_suspended and not record.is_finished
+
+
+def _part(record: WorkloadRecord) -> str:
+    """The replicated Job that it is of."""
+    return record.labels.get(REPLICATED_JOB, "")
 
 
 def _first_pods(made: Collection[WorkloadRecord]) -> int:
@@ -331,13 +358,33 @@ def _jobs_of_all(made: Collection[WorkloadRecord]) -> int:
     return max((whole_number(text) or 0 for text in texts), default=0)
 
 
-def _are_whole(made: Collection[WorkloadRecord]) -> bool:
-    """Whether every replicated Job that has begun has all its Jobs."""
-    jobs = Counter(each.labels.get(REPLICATED_JOB) for each in made)
-    return all(
-        jobs[each.labels.get(REPLICATED_JOB)] >= (whole_number(each.labels.get(REPLICAS)) or 0)
-        for each in made
-    )
+def _partial(begun: Collection[WorkloadRecord]) -> set[str]:
+    """The replicated Jobs of which only some Jobs have begun."""
+    jobs = Counter(map(_part, begun))
+    return {_part(each) for each in begun if jobs[_part(each)] < _jobs_beside(each)}
+
+
+def _jobs_beside(record: WorkloadRecord) -> int:
+    """How many Jobs its replicated Job has."""
+    return whole_number(record.labels.get(REPLICAS)) or 0
+
+
+def _first_pods_once_all_begin(made: Collection[WorkloadRecord]) -> int:
+    """The first pods of replicated Jobs whose Jobs are being made, or resumed, one after another.
+
+    Where each one is suspended or done, their turn has not come.
+    """
+    by_name: dict[str, list[WorkloadRecord]] = {}
+    for each in made:
+        by_name.setdefault(_part(each), []).append(each)
+    found = 0
+    for jobs in by_name.values():
+        left = [each for each in jobs if not each.is_finished]
+        going = [each for each in left if not each.is_suspended]
+        if going:
+            missing = max(_jobs_beside(going[0]) - len(jobs), 0)
+            found += _first_pods(left) + missing * _first_pods(going[:1])
+    return found
 
 
 JOB_SET = WorkloadKind(

@@ -206,7 +206,8 @@ def test_a_job_set_whose_jobs_come_in_order_may_start_with_those_there_are():
     whole = workload("JobSet", "js", {"driver": 1, "workers": 8}, level=RACK, is_gradual=True)
     key = claim_of(pods[0]).gang
     assert declared(key, whole, jobs[0]) == (9, "spec of JobSet js", 1, False)
-    assert spec(key, whole, *jobs[:2]) is None  # the second replicated Job is not whole
+    # The second replicated Job is being made: its pods are awaited as well.
+    assert declared(key, whole, *jobs[:2]) == (9, "spec of JobSet js", 9, False)
     assert declared(key, whole, *jobs) == (9, "parallelism of all Jobs of JobSet js", None, False)
 
 
@@ -231,7 +232,9 @@ def test_jobs_that_are_to_be_alone_in_a_domain_start_with_the_first_pod_of_each(
     key = claim_of(pods[0]).gang
     assert declared(key, whole, *jobs)[::2] == (13, 1 + 2 + 4)
     driver, workers, others = spec(key, whole, *jobs).leaves()
-    assert (driver.like, workers.like.pod, others.like) == (None, like, None)
+    assert workers.like.pod == like
+    # Of Jobs that come in order places are kept from when they are made to when their pods are.
+    assert [each.like is not None for each in (driver, others)] == [is_in_order] * 2
     assert tuple(workers.like.numbers) == tuple(claim_of(each).index for each in pods[1:9])
     if is_in_order:
         assert declared(key, whole, *jobs[:3])[::2] == (13, 1 + 2)
