@@ -50,6 +50,8 @@ class KeptPlaces:
         self.end(gang.key)
         priority, place = gang.membership.lowest_priority, _Place(now + KEEP_SECONDS, {}, {})
         for uid, node in found.nodes.items():
+            if uid not in gang.members:
+                continue  # a pod to come: the gang's next plan has a place for it under another uid
             kept = Nomination(node, gang.member(uid).pod.request, priority)
             (place.evicted if uid in evicted else place.others)[uid] = kept
         requests = {uid: each.request for uid, each in place.evicted.items()}

@@ -8,14 +8,17 @@ import pytest
 from app.dialects import corral
 from app.dialects.workloads import WorkloadRecord
 from app.kube.core.objects import PodRecord
+from app.kube.watch.events import Listed
 from app.state.born.kept_places import KEEP_SECONDS
 from app.state.born.suspended import AGAIN_SECONDS, LONGEST_SECONDS, MOST_SECONDS
 from app.state.effects import EmitEvent, Evict, EvictOutcome, Suspend, Ungate
 from app.state.filter_result import Passed
 from app.state.report.events import GIVEN_BACK, NOT_GIVEN_BACK
 from tests.app.state.born.nursery import ASKED, Nursery, nursery, rack, train
-from tests.records import job_pods, pod
+from tests.records import RACK, job_pods, pod
+from tests.workload_pods import job_set, workload
 
+KINDS = ("Topology", "Job", "JobSet", "Node", "Pod")
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 LIMIT = 0  # of failures: no pod of the Job may fail
 
@@ -24,7 +27,8 @@ def wait(world: Nursery, seconds: float) -> None:
     """Let time pass; gates are taken off as Corral says."""
     for _ in range(int(seconds * 2)):
         world.tick(0.5)
-        world.patch(each for each in world.told(Ungate) if world.pods[each.uid].gates)
+        there = (each for each in world.told(Ungate) if each.uid in world.pods)
+        world.patch(each for each in there if world.pods[each.uid].gates)
 
 
 def stranded(behind: int = 0, **settings: object) -> tuple[Nursery, WorkloadRecord]:
@@ -243,3 +247,46 @@ def test_nor_is_one_that_its_user_has_suspended_just_before_that_is_sent():
 def test_no_job_is_suspended_where_that_is_switched_off():
     world, _ = stranded(born_pods_given_back=False)
     assert sent(world) == []
+
+
+def in_order() -> tuple[WorkloadRecord, list[WorkloadRecord], list[PodRecord]]:
+    """A JobSet whose second Job is made once the first one's pods are ready, its Jobs and pods."""
+    jobs, pods = job_set("js", {"a": (1, 2), "b": (1, 2)}, RACK)
+    parts = {"a": 2, "b": 2}
+    whole = workload("JobSet", "js", parts, level=RACK, like=pod("l"), jobs=1, is_gradual=True)
+    return whole, jobs, pods
+
+
+def test_a_job_set_in_order_goes_on_as_it_began_though_it_has_all_its_jobs_by_then():
+    """While it is suspended its controller makes those that it would have made later."""
+    whole, (first, second), pods = in_order()
+    nodes, settings = rack(0), {"born_seconds": 0, "narrowed_pods_given_back": True}
+    world = nursery(nodes, [first], kinds=KINDS, **settings)
+    world.apply(Listed("JobSet", (whole,)))
+    world.put(*(msgspec.structs.replace(each, gates=(corral.GATE,)) for each in pods[:2]))
+    wait(world, 2)
+    assert [each.gates for each in world.pods.values()] == [()] * 2
+    world.delete(*nodes[:3])
+    world.put(*rack(1))
+    wait(world, 8)
+    (effect,) = sent(world)
+    assert (effect.uid, effect.path.rpartition("/")[2]) == (whole.uid, "jobsets")
+    assert world.engine.is_eviction_wanted(effect)
+    ended(world, whole, "done")
+    world.put(suspended(whole))
+    world.put(*(msgspec.structs.replace(each, is_suspended=True) for each in (first, second)))
+    world.delete(*world.pods.values())
+    wait(world, 1)
+    assert [each.uid for each in sent(world, ends=True)] == [whole.uid]
+    world.put(msgspec.structs.replace(whole, version="3"))
+    again = [msgspec.structs.replace(each, uid=f"{each.uid}-2") for each in pods[:2]]
+    stored = [world.created(each) for each in again]
+    assert [each.gates for each in stored] == [(corral.GATE,)] * 2, "it is not born in place"
+    world.put(*stored)
+    wait(world, 1)
+    assert world.held == {}
+    world.put(first)
+    wait(world, 3)
+    placed = world.schedule(*world.pods.values())
+    assert {node[:2] for node in placed.values()} == {"n1"}
+    assert len(placed) == len(world.held) == 2, "places are kept for the second Job"
