@@ -105,6 +105,8 @@ class Said:
     """How many pods the gang has; None: the pod leaves that to others."""
     where: str = ""
     """Where the pod says that, for messages."""
+    is_sure: bool = False
+    """Whether that counts before what its workload declares by now."""
     leaves: tuple[LeafSpec, ...] = ()
     """Every leaf of the gang, from a driver that will make the pods of the others."""
     is_retriable: bool = True  # False: this pod's end is the end of its gang

@@ -130,8 +130,8 @@ def _with_size(pod: PodRecord, said: Said, leaves: tuple[LeafSpec, ...]) -> Said
 
 
 @cached(512, 4 * KIB)
-def _sized(said: Said, pods: int, where: str) -> Said:
-    return replace(said, pods=pods, where=where)
+def _sized(said: Said, pods: int, where: str, is_sure: bool = False) -> Said:
+    return replace(said, pods=pods, where=where, is_sure=is_sure)
 
 
 def _of_workload(pod: PodRecord, place: Place) -> Claim:
@@ -139,7 +139,9 @@ def _of_workload(pod: PodRecord, place: Place) -> Claim:
     flaw = flaw or place.flaw
     if flaw is not None:
         return Claim(place.gang, flaw=_told(pod, str(flaw)))
-    said = read.said if place.pods is None else _sized(read.said, place.pods, place.where)
+    said = read.said
+    if place.pods is not None:
+        said = _sized(said, place.pods, place.where, place.is_sure)
     return Claim(place.gang, place.leaf, _shifted(place.index, read.said.offset), said)
 
 

@@ -119,7 +119,7 @@ class KueueDialect(Dialect):
         ended: Sequence[Said],
         pods: Mapping[str, LeafPods] = NO_PODS,
     ) -> GangSpec | None:
-        spec = _declared(key, objects) or _as_said(key, said, ended, self._most_roles)
+        spec = _declared(key, objects, said) or _as_said(key, said, ended, self._most_roles)
         if spec is None:
             return None
         flaw = owners.flaw(key, objects, self._scheduler_name)
@@ -157,13 +157,21 @@ class KueueDialect(Dialect):
         return group_rules.change(before, after)
 
 
-def _declared(key: GangKey, objects: Collection[ObjectRecord]) -> GangSpec | None:
-    """What the gang's workload declares; it knows better than its pods."""
+def _declared(
+    key: GangKey, objects: Collection[ObjectRecord], said: Sequence[Said]
+) -> GangSpec | None:
+    """What the gang's workload declares; it knows better than pods that are not sure."""
     kind = _BY_SOURCE.get(key.source)
     if kind is None:
         return None
     records = [record for record in objects if isinstance(record, WorkloadRecord)]
-    return kind.spec(key, records, claims.said_in)
+    # The youngest pod knows best: those before it may be of what its gang was until now.
+    sure = next((each for each in reversed(said) if each.is_sure), None)
+    if sure is None or sure.pods is None:
+        return kind.spec(key, records, claims.said_in)
+    resized = [kind.resized(record, sure.pods) for record in records]
+    spec = kind.spec(key, resized, claims.said_in)
+    return spec if spec is None or resized == records else replace(spec, where=sure.where)
 
 
 def _as_said(

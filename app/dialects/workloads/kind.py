@@ -41,12 +41,18 @@ class Place:
     """How many pods the gang has, where they say it themselves."""
     where: str = ""
     """Where they say it, for messages."""
+    is_sure: bool = False
+    """Whether it counts before what its workload declares by now."""
     flaw: Flaw | None = None
     """What is wrong with how the pod says where it belongs."""
 
 
 def _only_template(_template: Template, _at: int) -> str:
     return "spec.template"
+
+
+def _unchanged(record: WorkloadRecord, _pods: int) -> WorkloadRecord:
+    return record
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +75,8 @@ class WorkloadKind:
     path_of: Callable[[Template, int], str] = _only_template
     """Where a template of a record stands in its object, at this place among those of the record.
     """
+    resized: Callable[[WorkloadRecord, int], WorkloadRecord] = _unchanged
+    """An object as it declared a gang of so many pods, whose pods are sure of that."""
     kept: tuple[str, ...] = ()
     """Labels and annotations of pods that tell where they belong."""
     is_optional: bool = True

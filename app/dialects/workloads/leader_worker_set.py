@@ -2,13 +2,17 @@
 
 The leader has number 0, workers count on from 1. A leader with a template of its own is a leaf of
 its own as soon as it requests other resources or nodes; `podset-group-name` keeps the two
-together, as in Kueue. The pods say how large a group is; the LeaderWorkerSet corrects them where a
-template requests no topology, since its pods are then another scheduler's.
+together, as in Kueue. The LeaderWorkerSet says how large a group is, less the pods whose template
+requests no topology: these are another scheduler's. Once a group has workers they know better, in
+their annotation: `size` may change, and a group that the rolling update has not come to stays as
+its workers were made. What a leader says does not count before that: it is the size of its
+revision, and its workers are made by the `size` of that time, whatever its revision.
 
 Workers that are made only once the leader runs (`startupPolicy: LeaderReady`, or its own exclusive
 placement) cannot be waited for: the leader starts alone, and reserves their places.
 Source: labels as its controller and webhook write them, lws
-api/leaderworkerset/v1/leaderworkerset_types.go (v0.9).
+api/leaderworkerset/v1/leaderworkerset_types.go, and how workers are made,
+pkg/controllers/pod_controller.go, constructWorkerStatefulSetApplyConfiguration (v0.9).
 """
 
 from __future__ import annotations
@@ -138,6 +142,7 @@ def place_of(pod: PodRecord) -> Place | None:
         None if index is None else Index(index, is_across=True),
         pods=size,
         where=f"annotation {SIZE}",
+        is_sure=bool(index),
     )
 
 
@@ -169,6 +174,16 @@ def spec_of(key: GangKey, owners: Collection[WorkloadRecord], reads: Reads) -> G
     return None
 
 
+def resized(record: WorkloadRecord, size: int) -> WorkloadRecord:
+    """The LeaderWorkerSet as it was when it made the workers of a group of this size."""
+    if record.pods == size:
+        return record
+    *leaders, workers = record.templates
+    pods = size - sum(each.pods for each in leaders)
+    templates = (*leaders, msgspec.structs.replace(workers, pods=max(pods, 0)))
+    return msgspec.structs.replace(record, templates=templates)
+
+
 def _leaf(record: WorkloadRecord, template: Template, reads: Reads) -> LeafSpec:
     """The leaf of a template; pods do not say which it is, so it has no name."""
     return leaf_to_come("", record, template, reads, _workers)
@@ -195,5 +210,6 @@ LEADER_WORKER_SET = WorkloadKind(
         ),
     ),
     path_of=lambda template, _at: f"spec.leaderWorkerTemplate.{template.name}Template",
+    resized=resized,
     kept=(NAME, GROUP_INDEX, WORKER_INDEX, SIZE, EXCLUSIVE),
 )

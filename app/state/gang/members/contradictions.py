@@ -35,7 +35,9 @@ def _contradiction(live: Sequence[Member], spec: GangSpec | None) -> str:
     for member in live:
         if member.flaw:
             return member.flaw
-    first = next((member for member in live if member.said.pods is not None), None)
+    # Pods of a workload may be of two of its revisions: it tells then how many there are.
+    sized = live if spec is None or spec.is_said else ()
+    first = next((member for member in sized if member.said.pods is not None), None)
     roles: dict[tuple[object, ...], Member] = {}
     for member in live:
         if first and member.said.pods not in (None, first.said.pods):

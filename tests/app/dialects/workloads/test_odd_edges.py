@@ -29,6 +29,7 @@ from tests.app.state.world import World, four_racks
 from tests.records import GPU, RACK, REQUIRED, job, job_owner, job_pods, pod
 from tests.workload_pods import (
     COMPLETION_INDEX,
+    LWS,
     POD_INDEX,
     group_pods,
     job_set,
@@ -344,19 +345,129 @@ def test_jobs_that_outlive_their_job_set_keep_their_pods_together() -> None:
 # -- LeaderWorkerSet -------------------------------------------------------------------------------
 
 
-@REPORTED(reason="the size of the newest revision counts for groups of the one before")
-def test_a_group_of_the_revision_before_is_as_large_as_its_pods_say() -> None:
-    """`size` may change; a group that the rolling update has not come to is made anew as it was.
-
-    Source: lws v0.9 pkg/controllers/pod_controller.go, which makes its workers by its revision.
-    """
-    world = World(four_racks(), kinds=("Topology", "Job", "LeaderWorkerSet", "Node", "Pod"))
-    whole = workload("LeaderWorkerSet", "lw", {"worker": 4}, level=RACK, gangs=2)
+def groups(size: int, policy: str = "LeaderCreated", **more: Thing) -> World:
+    """A world with a LeaderWorkerSet of two groups; `size` is the newest one."""
+    world = World(
+        four_racks(),
+        kinds=("Topology", "Job", "LeaderWorkerSet", "Node", "Pod"),
+        delete_excess_pods=True,
+    )
+    its = template(requests={GPU: 8})
+    made = {"size": size, "workerTemplate": its, **more}
+    said = {"replicas": 2, "startupPolicy": policy, "leaderWorkerTemplate": made}
+    whole = read(decode_leader_worker_set, said, name="lw")
     world.apply(Listed("LeaderWorkerSet", (whole,)))
+    return world
+
+
+def again(each: PodRecord, size: int | None = None) -> PodRecord:
+    """The pod that is made instead, in a group of this size."""
+    said = {**each.annotations, f"{LWS}size": str(size)} if size else each.annotations
+    return msgspec.structs.replace(each, uid=f"{each.uid}-2", annotations=said)
+
+
+@pytest.mark.parametrize("newest", [1, 4])
+@pytest.mark.parametrize("leader", [{}, {"leaderTemplate": template(requests={GPU: 8})}])
+def test_a_group_of_the_revision_before_is_as_large_as_its_workers_say(
+    newest: int, leader: Thing
+) -> None:
+    """`size` may change; a group that the rolling update has not come to stays as it was."""
+    world = groups(newest, **leader)
     pods = group_pods("lw", 0, 2, RACK)
     world.put(*pods)
     world.tick()
     assert len(world.schedule(*pods)) == 2
+    assert world.told(Delete) == []
+    assert spec_at(world).where == f"annotation {LWS}size"
+
+
+def spec_at(world: World) -> GangSpec:
+    spec = world.gang().membership.spec
+    assert spec is not None
+    return spec
+
+
+def test_a_pod_of_a_group_that_is_larger_than_the_newest_is_made_anew() -> None:
+    world = groups(2)
+    pods = group_pods("lw", 0, 4, RACK)
+    world.put(*pods)
+    world.tick()
+    world.schedule(*pods)
+    world.delete(world.pods[pods[3].uid])
+    world.put(again(pods[3]))
+    world.tick()
+    assert world.schedule(again(pods[3])) != {}
+    assert world.told(Delete) == []
+
+
+@pytest.mark.parametrize(("before", "newest"), [(2, 4), (4, 2), (4, 1)])
+def test_a_leader_that_is_made_anew_has_as_many_workers_as_the_newest_size_says(
+    before: int, newest: int
+) -> None:
+    """It says what its revision did.
+
+    Source: lws v0.9 pkg/controllers/pod_controller.go, constructWorkerStatefulSetApplyConfiguration
+    reads `size` of the LeaderWorkerSet, and only the template of the leader's revision.
+    """
+    world = groups(newest)
+    leader, *_ = group_pods("lw", 0, before, RACK)
+    world.put(leader)
+    world.tick()
+    assert (world.held == {}) is (newest > 1)
+    world.put(*group_pods("lw", 0, newest, RACK)[1:])
+    world.tick()
+    assert len(world.schedule(*world.pods.values())) == newest
+    assert world.told(Delete) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_terminating"), [(2, 4, False), (2, 4, True), (4, 2, True)]
+)
+def test_workers_that_are_made_while_those_before_them_end_say_how_large_the_group_is(
+    before: int, after: int, is_terminating: bool
+) -> None:
+    """What owns those is deleted first, and they after it."""
+    world = groups(after)
+    pods = group_pods("lw", 0, before, RACK)
+    world.put(*pods)
+    world.tick()
+    world.schedule(*pods)
+    world.delete(*pods[:-1])
+    ending = world.pods[pods[-1].uid]
+    world.put(msgspec.structs.replace(ending, is_terminating=is_terminating))
+    # They have their names once those are gone; any other one is there at once.
+    made = [again(each) for each in group_pods("lw", 0, after, RACK) if each.name != ending.name]
+    later = [msgspec.structs.replace(each, created="2026-01-02T00:00:00Z") for each in made]
+    world.put(*later)
+    world.tick()
+    assert spec_at(world).pods == after
+    world.delete(ending)
+    world.put(*(again(each) for each in group_pods("lw", 0, after, RACK)))
+    for _ in range(3):
+        world.tick(5)
+    assert len(world.schedule(*world.pods.values())) == after
+    assert world.told(Delete) == []
+
+
+@pytest.mark.parametrize(("newest", "fits"), [(4, True), (5, False)])
+def test_a_leader_that_starts_alone_has_room_beside_it_for_the_workers_it_will_have(
+    newest: int, fits: bool
+) -> None:
+    world = groups(newest, "LeaderReady")
+    leader, *_ = group_pods("lw", 0, 2, RACK)
+    world.put(leader)
+    world.tick()
+    assert len(world.held) == (newest if fits else 0)
+
+
+def test_only_the_pods_of_templates_that_ask_count_in_a_group_of_the_revision_before() -> None:
+    silent = {"spec": {"schedulerName": "default-scheduler", "containers": []}}
+    world = groups(4, leaderTemplate=silent)
+    _, *workers = group_pods("lw", 0, 3, RACK)
+    world.put(*workers)
+    world.tick()
+    assert len(world.schedule(*workers)) == 2
+    assert spec_at(world).pods == 2
 
 
 # -- StatefulSet -----------------------------------------------------------------------------------

@@ -272,8 +272,9 @@ def test_each_group_of_a_leader_worker_set_is_a_gang():
     assert claims(pods) == [
         (key, "", Index(index, is_across=True)) for key in keys for index in range(3)
     ]
-    said = {(claim_of(each).said.pods, claim_of(each).said.where) for each in pods}
-    assert said == {(3, f"annotation {LWS}size")}
+    said = [claim_of(each).said for each in pods]
+    assert {(each.pods, each.where) for each in said} == {(3, f"annotation {LWS}size")}
+    assert [each.is_sure for each in said] == [False, True, True] * 2, "workers, not their leader"
 
 
 @pytest.mark.parametrize(
