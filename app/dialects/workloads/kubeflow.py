@@ -134,7 +134,9 @@ def decode_training_job(raw: Json, keep: Keep, *, kind: str) -> WorkloadRecord:
         for name, raw in templates.named(_BY_TYPE, by_type, field).items()
     ]
     statuses = status.replica_statuses
-    ended = part(_STATUSES, statuses, "status.replicaStatuses", kind, found.metadata) or {}
+    read = part(_STATUSES, statuses, "status.replicaStatuses", kind, found.metadata) or {}
+    # An operator that takes other spellings of a type writes its own.
+    ended = {name.lower(): (each and each.succeeded) or 0 for name, each in read.items()}
     ends = conditions(status.conditions, kind, found.metadata)
     is_gradual = spec.launcher_creation_policy == "WaitForWorkersReady"
     policy = spec.run_policy or _RunPolicy()
@@ -143,17 +145,19 @@ def decode_training_job(raw: Json, keep: Keep, *, kind: str) -> WorkloadRecord:
         found.metadata,
         keep,
         [
-            templates.read(
-                name,
-                or_one(replica.replicas),
-                replica.template,
-                comes_later=is_gradual and name == LAUNCHER,
-                jobs=int(bool(spec.run_launcher_as_worker and name == LAUNCHER)),
+            msgspec.structs.replace(
+                templates.read(
+                    name,
+                    or_one(replica.replicas),
+                    replica.template,
+                    comes_later=is_gradual and name == LAUNCHER,
+                    jobs=int(bool(spec.run_launcher_as_worker and name == LAUNCHER)),
+                ),
+                succeeded=ended.get(name.lower(), 0),
             )
             for name, replica in parts
             if replica is not None
         ],
-        succeeded=sum(each.succeeded or 0 for each in ended.values() if each is not None),
         is_suspended=bool(policy.suspend),
         is_finished=has_condition(ends, "Succeeded", "Failed"),
         is_gradual=is_gradual,
@@ -220,14 +224,14 @@ def spec_of(key: GangKey, owners: Collection[WorkloadRecord], reads: Reads) -> G
         where = f"spec of {record.kind} {record.name}"
         lifecycle = Lifecycle(deadline_seconds=record.deadline_seconds)
         templates = asking(record, reads)
-        workers = sum(part.pods for part in templates if part.name != LAUNCHER)
-        members = sum(part.pods for part in templates)
-        left = max(members - record.succeeded, 0)
+        # Each type makes its own pods anew; what has succeeded of another is none of theirs.
+        workers = sum(part.left for part in templates if part.name != LAUNCHER)
+        left = sum(part.left for part in templates)
         launcher = next((part for part in templates if part.name == LAUNCHER), None)
         if not record.is_gradual or launcher is None or not 0 < workers < left:
             return gang_of(key, where, [LeafSpec("", left)], lifecycle=lifecycle)
         later = leaf_to_come(LAUNCHER.lower(), record, launcher, reads, _numbers)
-        leaves = [LeafSpec("", left - launcher.pods), later]
+        leaves = [LeafSpec("", workers), later]
         return gang_of(key, where, leaves, starts_with=workers, lifecycle=lifecycle)
     return None
 

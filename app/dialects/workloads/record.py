@@ -40,6 +40,12 @@ class Template(msgspec.Struct, frozen=True, gc=False):
     like: PodRecord | None = None  # a pod made from it, if such pods come later than others
     jobs: int = 0  # Jobs that number their pods each for itself; 0: the pods have no numbers
     scheduler: str = ""  # its schedulerName; "" where it names none
+    succeeded: int = 0  # of its pods, where a workload counts them by template
+
+    @property
+    def left(self) -> int:
+        """How many of its pods have not succeeded."""
+        return max(self.pods - self.succeeded, 0)
 
 
 class WorkloadRecord(ObjectRecord, frozen=True, gc=False):

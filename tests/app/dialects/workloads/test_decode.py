@@ -484,8 +484,11 @@ def test_a_training_job_has_pods_by_replica_type(kind, field):
     spec = {field: parts, "runPolicy": {"suspend": True}}
     record = record_of(partial(decode_training_job, kind=kind), spec, **status)
     assert record.kind == kind
-    assert record.templates == (Template("Master", 1, OURS), Template("Worker", 3, {}))
-    assert (record.pods, record.succeeded, record.is_gradual) == (4, 1, False)
+    assert record.templates == (
+        Template("Master", 1, OURS, succeeded=1),
+        Template("Worker", 3, {}),
+    )
+    assert (record.pods, record.is_gradual) == (4, False)
     assert record.is_suspended
     assert record.is_finished
 
@@ -517,12 +520,18 @@ def test_a_launcher_that_waits_for_its_workers_comes_later():
     assert (at_once.is_gradual, at_once.templates[0].like) == (False, None)
 
 
-def test_pods_of_all_replica_types_that_are_done_are_added():
-    done = {"Master": {"succeeded": 1}, "Worker": {"succeeded": 2}, "PS": {}, "Chief": None}
-    assert (
-        record_of(partial(decode_training_job, kind="TFJob"), {}, replicaStatuses=done).succeeded
-        == 3
-    )
+def test_pods_that_are_done_are_counted_by_replica_type_however_that_is_spelt():
+    """Source: training-operator v1.9 pkg/apis/kubeflow.org/v1, setTypeNameToCamelCase."""
+    parts = {"Chief": {}, "worker": {"replicas": 3}, "PS": {}, "Evaluator": {}}
+    done = {"Worker": {"succeeded": 2}, "PS": {}, "Chief": None, "Other": {"succeeded": 1}}
+    read = partial(decode_training_job, kind="TFJob")
+    record = record_of(read, {"tfReplicaSpecs": parts}, replicaStatuses=done)
+    assert [(each.name, each.succeeded) for each in record.templates] == [
+        ("Chief", 0),
+        ("worker", 2),
+        ("PS", 0),
+        ("Evaluator", 0),
+    ]
 
 
 @pytest.mark.parametrize("runs_as_worker", [True, False])

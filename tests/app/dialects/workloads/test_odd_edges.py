@@ -489,16 +489,39 @@ def test_ordinals_may_begin_anywhere() -> None:
 # -- Kubeflow --------------------------------------------------------------------------------------
 
 
-@REPORTED(reason="pods that have succeeded count of all replica types together")
-def test_a_pod_of_another_scheduler_that_has_succeeded_is_none_of_the_gang() -> None:
-    """A worker that is made anew would be one too many."""
+def training(evaluators: int, workers: int) -> WorkloadRecord:
+    """A job of four workers, and an evaluator of another scheduler; so many of them are done."""
     templates = (
-        Template("Evaluator", 1, {}, scheduler="default-scheduler"),
-        Template("Worker", 4, {REQUIRED: RACK}, scheduler="corral"),
+        Template("Evaluator", 1, {}, scheduler="default-scheduler", succeeded=evaluators),
+        Template("Worker", 4, {REQUIRED: RACK}, scheduler="corral", succeeded=workers),
     )
-    record = workload("TFJob", "t", {}, templates=templates, succeeded=1)
+    return workload("TFJob", "t", {}, templates=templates)
+
+
+@pytest.mark.parametrize(
+    ("evaluators", "workers", "left"), [(1, 0, 4), (1, 1, 3), (0, 1, 3), (0, 9, 0)]
+)
+def test_a_pod_of_another_scheduler_that_has_succeeded_is_none_of_the_gang(
+    evaluators: int, workers: int, left: int
+) -> None:
+    """A worker that is made anew would be one too many."""
+    record = training(evaluators, workers)
     claim: Claim = claim_of(training_pods("TFJob", "t", {"Worker": 4}, RACK)[0])
-    assert spec_of(claim.gang, record).pods == 4
+    assert spec_of(claim.gang, record).pods == left
+
+
+def test_a_worker_is_made_anew_though_a_pod_that_is_no_member_has_succeeded() -> None:
+    world = World(four_racks(), kinds=("Topology", "Job", "TFJob", "Node", "Pod"))
+    world.apply(Listed("TFJob", (training(0, 0),)))
+    pods = training_pods("TFJob", "t", {"Worker": 4}, RACK)
+    world.put(*pods)
+    world.tick()
+    world.schedule(*pods)
+    world.put(training(1, 0))
+    world.delete(world.pods[pods[3].uid])
+    world.put(again(pods[3]))
+    world.tick()
+    assert len(world.schedule(again(pods[3]))) == 1
 
 
 @REPORTED(reason="a replica type without a number has one pod, of whichever kind")

@@ -413,8 +413,17 @@ def test_a_replica_type_that_says_nothing_is_a_mistake_unless_another_scheduler_
     assert (f"PyTorchJob default/t: {path}.{SAY_NOTHING}" in flaw(key, record)) is is_flawed
 
 
+def done(record, **succeeded: int):
+    """The same record, of whose types so many pods have succeeded."""
+    templates = tuple(
+        msgspec.structs.replace(each, succeeded=succeeded.get(each.name, 0))
+        for each in record.templates
+    )
+    return msgspec.structs.replace(record, templates=templates)
+
+
 def test_pods_of_a_training_job_that_are_done_do_not_count():
-    record = workload("PyTorchJob", "t", {"Master": 1, "Worker": 4}, level=RACK, succeeded=1)
+    record = done(workload("PyTorchJob", "t", {"Master": 1, "Worker": 4}, level=RACK), Worker=1)
     key, _of_its_pod_group = DIALECTS.keys_of(record)
     assert declared(key, record)[0] == 4
 
@@ -447,19 +456,21 @@ def test_a_launcher_that_comes_later_is_expected(first):
 @pytest.mark.parametrize(
     ("parts", "succeeded", "needed", "leaves"),
     [
-        pytest.param({"Launcher": 1, "Worker": 1}, 0, 1, 2, id="one_worker"),
-        pytest.param({"Launcher": 1, "Worker": 0}, 0, None, 1, id="no_worker"),
-        pytest.param({"Launcher": 1}, 0, None, 1, id="a_launcher_alone"),
-        pytest.param({"Worker": 2}, 0, None, 1, id="no_launcher"),
-        pytest.param({"Launcher": 1, "Worker": 2}, 1, None, 1, id="the_launcher_has_ended"),
-        pytest.param({"Launcher": 1, "Worker": 2}, 9, None, 1, id="all_have_ended"),
+        pytest.param({"Launcher": 1, "Worker": 1}, (0, 0), 1, 2, id="one_worker"),
+        pytest.param({"Launcher": 1, "Worker": 0}, (0, 0), None, 1, id="no_worker"),
+        pytest.param({"Launcher": 1}, (0, 0), None, 1, id="a_launcher_alone"),
+        pytest.param({"Worker": 2}, (0, 0), None, 1, id="no_launcher"),
+        pytest.param({"Launcher": 1, "Worker": 2}, (1, 0), None, 1, id="the_launcher_has_ended"),
+        pytest.param({"Launcher": 1, "Worker": 2}, (0, 1), 1, 2, id="a_worker_has_ended"),
+        pytest.param({"Launcher": 1, "Worker": 2}, (1, 2), None, 1, id="all_have_ended"),
     ],
 )
 def test_only_a_launcher_with_workers_before_it_comes_later(parts, succeeded, needed, leaves):
-    record = workload("MPIJob", "m", parts, level=RACK, is_gradual=True, succeeded=succeeded)
+    record = workload("MPIJob", "m", parts, level=RACK, is_gradual=True)
+    record = done(record, **dict(zip(("Launcher", "Worker"), succeeded, strict=True)))
     found = spec(claim_of(mpi_pods("m", 1, RACK)[0]).gang, record)
     assert (found.starts_with, len(list(found.leaves()))) == (needed, leaves)
-    assert found.pods == max(sum(parts.values()) - succeeded, 0)
+    assert found.pods == sum(parts.values()) - sum(succeeded)
 
 
 @pytest.mark.parametrize(("is_gradual", "needed"), [(False, None), (True, 2)])
