@@ -28,6 +28,11 @@ COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 SOURCE = "job"
 CONTROLLER = "kubernetes.io/job-controller"
 BACKOFF_LIMIT = 6  # where a Job says none
+FAIL_JOB, FAIL_INDEX, IGNORE, COUNT = _ACTIONS = ("FailJob", "FailIndex", "Ignore", "Count")
+# What a Job may say when it fails, by what it fails of.
+POLICY, BACKOFF, INDEXES = ("PodFailurePolicy",), ("BackoffLimitExceeded",), ("FailedIndexes",)
+MOST_INDEXES = (*INDEXES, "MaxFailedIndexesExceeded")
+FAILURE_REASONS = (*POLICY, *BACKOFF, *MOST_INDEXES)
 COUNTS = ("parallelism", "completions")  # fields of a Job's spec; the pods are the least of them
 
 
@@ -43,6 +48,7 @@ class JobSpec(wire.Wire):
 
 class _OnPodCondition(wire.Wire):
     type: wire.Text = None
+    status: wire.Text = None
 
 
 class _FailureRule(wire.Wire):
@@ -57,6 +63,7 @@ class _FailurePolicy(wire.Wire):
 class _WholeJobSpec(JobSpec):
     backoff_limit: wire.Int32 | None = None
     backoff_limit_per_index: wire.Int32 | None = None
+    max_failed_indexes: wire.Int32 | None = None
     pod_failure_policy: _FailurePolicy | None = None
     active_deadline_seconds: int | None = None
     managed_by: wire.Text = None
@@ -98,8 +105,9 @@ def decode_job(raw: Json, keep: Keep) -> WorkloadRecord:
         [templates.read("", or_one(spec.parallelism), spec.template)],
         succeeded=status.succeeded or 0,
         completions=spec.completions,
-        failures_left=_failures_left(spec, rules or (), status.failed or 0),
+        failures_left=_failures_left(spec, _action(rules or ()), status.failed or 0),
         failures=status.failed or 0,
+        failure_reasons=_failure_reasons(spec, _action(rules or ())),
         is_suspended=bool(spec.suspend),
         is_finished=has_condition(found, "Complete", "Failed"),
         # Another controller need not end its pods.
@@ -109,26 +117,52 @@ def decode_job(raw: Json, keep: Keep) -> WorkloadRecord:
     )
 
 
-def _failures_left(
-    spec: _WholeJobSpec, rules: Iterable[_FailureRule | None], failed: int
-) -> int | None:
+def _action(rules: Iterable[_FailureRule | None]) -> str:
+    """What a policy has done about a pod that is evicted: that of the first rule of such pods.
+
+    An action that is not known is passed over.
+    Source: kubernetes v1.36 pkg/controller/job/pod_failure_policy.go, matchPodFailurePolicy.
+    """
+    for rule in rules:
+        on = (rule and rule.on_pod_conditions) or ()
+        is_of_them = any(
+            each.type == DISRUPTION_TARGET and each.status in (None, "", "True")
+            for each in on
+            if each is not None
+        )
+        if rule is not None and is_of_them and rule.action in _ACTIONS:
+            return rule.action
+    return COUNT
+
+
+def _failures_left(spec: _WholeJobSpec, action: str, failed: int) -> int | None:
     """How many more pods may be evicted before the Job fails for good; None: any number.
 
-    A pod that is deleted counts as one that has failed, unless a policy ignores disruptions.
+    A pod that is deleted counts as one that has failed, unless a policy ignores disruptions. One
+    that fails the Job, or an index and so the Job in the end, has the first such pod be the last.
     Source: kubernetes v1.36 pkg/controller/job/job_controller.go, getNewFinishedPods;
     pkg/apis/batch/v1/defaults.go.
     """
-    for rule in rules:
-        ends = (rule and rule.on_pod_conditions) or ()
-        if rule and any(each and each.type == DISRUPTION_TARGET for each in ends):
-            if rule.action == "Ignore":
-                return None
-            break
+    if action == IGNORE:
+        return None
+    if action in (FAIL_JOB, FAIL_INDEX):
+        return 0
     if spec.backoff_limit_per_index is not None:
         # Of one index; those that it has had already are not known.
         return None if spec.backoff_limit_per_index > 0 else 0
     limit = BACKOFF_LIMIT if spec.backoff_limit is None else spec.backoff_limit
     return max(0, limit - failed)
+
+
+def _failure_reasons(spec: _WholeJobSpec, action: str) -> tuple[str, ...]:
+    """What the Job may say when it fails since pods of it were evicted."""
+    if action == IGNORE:
+        return ()
+    if action == FAIL_JOB:
+        return POLICY
+    if spec.backoff_limit_per_index is None:
+        return BACKOFF
+    return INDEXES if spec.max_failed_indexes is None else MOST_INDEXES
 
 
 def place_of(pod: PodRecord) -> Place | None:

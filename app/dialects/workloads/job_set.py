@@ -38,6 +38,7 @@ from app.dialects.spec import (
     Numbers,
 )
 from app.dialects.workloads import job
+from app.dialects.workloads import job_set_failures as failures
 from app.dialects.workloads.kind import (
     Place,
     Reads,
@@ -47,6 +48,7 @@ from app.dialects.workloads.kind import (
     leaf_to_come,
 )
 from app.dialects.workloads.record import (
+    JOB_SET_PART,
     NULL,
     Template,
     Templates,
@@ -59,12 +61,13 @@ from app.dialects.workloads.templates import TemplatePlace
 from app.kube.core.objects import PodRecord
 from app.kube.decoding import wire
 from app.kube.decoding.decode import Json, Keep, conditions, decoded, has_condition
+from app.kube.decoding.decode import part as read_part
 
 PREFIX = "jobset.sigs.k8s.io/"
 NAME = PREFIX + "jobset-name"
 UID = PREFIX + "jobset-uid"
 RESTART = PREFIX + "restart-attempt"
-REPLICATED_JOB = PREFIX + "replicatedjob-name"
+REPLICATED_JOB = JOB_SET_PART
 REPLICAS = PREFIX + "replicatedjob-replicas"  # Jobs of the same replicated Job
 GLOBAL_REPLICAS = PREFIX + "global-replicas"  # Jobs of the whole JobSet
 JOB_INDEX = PREFIX + "job-index"  # of the Job in its replicated Job
@@ -92,6 +95,7 @@ class _StartupPolicy(wire.Wire):
 
 class _FailurePolicy(wire.Wire):
     max_restarts: wire.Int32 | None = None
+    rules: msgspec.Raw = NULL
 
 
 class _Spec(wire.Wire):
@@ -101,8 +105,14 @@ class _Spec(wire.Wire):
     suspend: bool | None = None
 
 
+class _PartStatus(wire.Wire):
+    job_restarts_count_towards_max: list[int] | None = None
+
+
 class _Status(wire.Wire):
     restarts: wire.Int32 | None = None
+    restarts_count_towards_max: wire.Int32 | None = None
+    replicated_jobs_status: msgspec.Raw = NULL
     conditions: msgspec.Raw = NULL
 
 
@@ -115,6 +125,8 @@ class _JobSet(wire.Wire):
 _REPLICATED_JOB = msgspec.json.Decoder(_ReplicatedJob | None)
 _REPLICATED_JOBS = msgspec.json.Decoder(list[msgspec.Raw] | None)
 _JOB_SET = msgspec.json.Decoder(_JobSet)
+_PartStatuses = list[_PartStatus | None] | None
+_PART_STATUSES: msgspec.json.Decoder[_PartStatuses] = msgspec.json.Decoder(_PartStatuses)
 
 
 def decode_job_set(raw: Json, keep: Keep) -> WorkloadRecord:
@@ -131,23 +143,31 @@ def decode_job_set(raw: Json, keep: Keep) -> WorkloadRecord:
         templates.holder(_REPLICATED_JOB, raw, f"spec.replicatedJobs[{index}]")
         for index, raw in enumerate(written)
     )
-    parts = [part for part in read if part is not None]
+    parts = [each for each in read if each is not None]
     order = spec.startup_policy and spec.startup_policy.startup_policy_order
-    is_gradual = order == "InOrder" or any(is_filled(part.depends_on) for part in parts)
+    is_gradual = order == "InOrder" or any(is_filled(each.depends_on) for each in parts)
+    policy = spec.failure_policy or _FailurePolicy()
+    rules = read_part(
+        failures.RULES, policy.rules, "spec.failurePolicy.rules", "JobSet", found.metadata
+    )
+    restarts = _restarts(status, rules, found.metadata)
     return record_of(
         "JobSet",
         found.metadata,
         keep,
         [
             _template(
-                part, templates, comes_later=is_gradual or _is_exclusive(found.metadata, part)
+                each, templates, comes_later=is_gradual or _is_exclusive(found.metadata, each)
             )
-            for part in parts
+            for each in parts
         ],
         is_suspended=bool(spec.suspend),
         is_finished=has_condition(ends, "Completed", "Failed"),
         restarts=status.restarts or 0,
-        restarts_left=max(0, _most_restarts(spec) - (status.restarts or 0)),
+        restarts_left=max(0, (policy.max_restarts or 0) - restarts),
+        failure_rules=failures.rules_of(
+            rules, {each.name or "" for each in parts}, job.FAILURE_REASONS
+        ),
         is_gradual=is_gradual,
     )
 
@@ -163,9 +183,20 @@ def _has_followers(annotations: Collection[str]) -> bool:
     return EXCLUSIVE in annotations and NODE_SELECTOR not in annotations
 
 
-def _most_restarts(spec: _Spec) -> int:
-    policy = spec.failure_policy
-    return (policy.max_restarts or 0) if policy is not None else 0
+def _restarts(status: _Status, rules: failures.Rules, written: wire.Metadata | None) -> int:
+    """The restarts that count towards the most it may have: of the JobSet, and of single Jobs.
+
+    Without a number either it is none, or the controller is one that counts all.
+    Source: jobset v0.12 pkg/controllers/failure_policy.go, totalRestartsCountTowardsMax.
+    """
+    counted = status.restarts_count_towards_max
+    if counted is None:
+        counted = 0 if failures.ignores_maximum(rules) else status.restarts or 0
+    raw = status.replicated_jobs_status
+    parts = read_part(_PART_STATUSES, raw, "status.replicatedJobsStatus", "JobSet", written) or ()
+    return counted + sum(
+        sum((each and each.job_restarts_count_towards_max) or ()) for each in parts
+    )
 
 
 def _template(part: _ReplicatedJob, templates: Templates, *, comes_later: bool) -> Template:
@@ -282,11 +313,16 @@ def _failures(
     whole: WorkloadRecord | None, made: Collection[WorkloadRecord]
 ) -> FailureLimit | None:
     """None, if it lives on when all its pods are evicted; else no pod may fail: one Job ends it."""
-    if whole is not None and whole.restarts_left:
-        return None
-    bounded = ((each.failures_left, each) for each in made if each.failures_left is not None)
-    ends = any(most < job.pods_at_once(each) for most, each in bounded)
-    return FailureLimit(0) if ends else None
+    known: dict[tuple[str, tuple[str, ...]], bool] = {}
+    for each in made:
+        if each.failures_left is None or each.failures_left >= job.pods_at_once(each):
+            continue
+        kind = (_part(each), each.failure_reasons)
+        if kind not in known:
+            known[kind] = whole is not None and whole.lives_on(each)
+        if not known[kind]:
+            return FailureLimit(0)
+    return None
 
 
 def _leaves_there(

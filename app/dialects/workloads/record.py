@@ -6,8 +6,9 @@ A workload without a number has the default its API gives it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from sys import intern
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -21,6 +22,7 @@ from app.kube.decoding.decode import Keep, controller, decode_pod, kept
 from app.kube.decoding.large.parts import values_in
 from app.settings import is_named
 
+JOB_SET_PART = "jobset.sigs.k8s.io/replicatedjob-name"  # label of a Job that a JobSet made
 LONGEST_NAME = 253  # characters of a schedulerName that are kept: ours has no more
 MOST_TEMPLATES = 256  # of one object; Kueue takes 18
 # Strings and objects of all templates of one object that are read whole, those of pods that come
@@ -48,6 +50,18 @@ class Template(msgspec.Struct, frozen=True, gc=False):
         return max(self.pods - self.succeeded, 0)
 
 
+Outcome = Literal["fails", "restarts", "restarts_always"]
+
+
+class FailureRule(msgspec.Struct, frozen=True, gc=False):
+    """What a JobSet makes of a Job that fails: it fails, restarts if it still may, or restarts."""
+
+    outcome: Outcome
+    reasons: tuple[str, ...] = ()  # of Jobs that fail for one of these; (): for any
+    parts: tuple[str, ...] = ()  # of Jobs of one of these replicated Jobs; (): of any
+    is_certain: bool = True  # False: of some of those Jobs, as messages say that are not known
+
+
 class WorkloadRecord(ObjectRecord, frozen=True, gc=False):
     """One workload of any `kind`: how many pods its gang will have.
 
@@ -70,6 +84,8 @@ class WorkloadRecord(ObjectRecord, frozen=True, gc=False):
     failures: int = 0  # pods that have
     restarts_together: bool = False  # one pod that is lost has it make all of them anew
     deadline_seconds: int = 0  # it ends its pods at the latest so long after its start; 0: never
+    failure_reasons: tuple[str, ...] = ()  # what it may say when it fails, as pods are evicted
+    failure_rules: tuple[FailureRule, ...] = ()  # of a JobSet, in their order
 
     @property
     def failure_limit(self) -> FailureLimit | None:
@@ -82,6 +98,23 @@ class WorkloadRecord(ObjectRecord, frozen=True, gc=False):
         """Pods that run at a time, of all templates."""
         return sum(template.pods for template in self.templates)
 
+    def lives_on(self, made: WorkloadRecord) -> bool:
+        """Whether a JobSet makes a Job of its own anew that fails since its pods are evicted."""
+        part = made.labels.get(JOB_SET_PART, "")
+        return all(map(partial(self._lives_on, part), made.failure_reasons or ("",)))
+
+    def _lives_on(self, part: str, reason: str) -> bool:
+        for rule in self.failure_rules:
+            if (rule.parts and part not in rule.parts) or (
+                rule.reasons and reason not in rule.reasons
+            ):
+                continue
+            if rule.outcome == "fails" or (rule.outcome == "restarts" and not self.restarts_left):
+                return False
+            if rule.is_certain:
+                return True
+        return self.restarts_left > 0
+
     def names(self, scheduler: str) -> bool:
         """Whether a template has this schedulerName; several with commas; "": any."""
         return not scheduler or any(is_named(each.scheduler, scheduler) for each in self.templates)
@@ -92,8 +125,8 @@ def failure_limit_of(record: WorkloadRecord, owner: ObjectRecord | None) -> Fail
 
     So it is, too, where the workload that owns it makes it anew then.
     """
-    may_restart = isinstance(owner, WorkloadRecord) and owner.restarts_left > 0
-    return None if record.is_finished or may_restart else record.failure_limit
+    is_made_anew = isinstance(owner, WorkloadRecord) and owner.lives_on(record)
+    return None if record.is_finished or is_made_anew else record.failure_limit
 
 
 def patch_of_suspension(*, ends: bool) -> Mapping[str, object]:
@@ -125,6 +158,8 @@ def record_of(
     failures: int = 0,
     restarts_together: bool = False,
     deadline_seconds: int = 0,
+    failure_reasons: tuple[str, ...] = (),
+    failure_rules: tuple[FailureRule, ...] = (),
 ) -> WorkloadRecord:
     """Return the record of a workload with this metadata."""
     metadata = written or wire.Metadata()
@@ -150,6 +185,8 @@ def record_of(
         failures=failures,
         restarts_together=restarts_together,
         deadline_seconds=deadline_seconds,
+        failure_reasons=failure_reasons,
+        failure_rules=failure_rules,
     )
 
 

@@ -138,6 +138,7 @@ def test_a_job_keeps_the_size_of_its_gang():
         labels={"ours": "l"},
         owner=None,
         templates=(Template("", 1, OURS),),
+        failure_reasons=("BackoffLimitExceeded",),
         succeeded=2,
         completions=8,
         is_suspended=True,
@@ -193,6 +194,7 @@ def on_condition(kind):
 
 
 EVICTED, ELSE = on_condition("DisruptionTarget"), on_condition("ConfigIssue")
+NOT_EVICTED = {"onPodConditions": [{"type": "DisruptionTarget", "status": "False"}]}
 
 
 @pytest.mark.parametrize(
@@ -204,7 +206,19 @@ EVICTED, ELSE = on_condition("DisruptionTarget"), on_condition("ConfigIssue")
         pytest.param({"backoffLimit": 1}, 0, id="below_none"),
         pytest.param(failure_rule("Ignore", **EVICTED), None, id="ignored"),
         pytest.param(failure_rule("Count", **EVICTED), 4, id="counted"),
+        pytest.param(failure_rule("FailJob", **EVICTED), 0, id="fails_the_job"),
+        pytest.param(
+            {**failure_rule("FailIndex", **EVICTED), "backoffLimitPerIndex": 3},
+            0,
+            id="fails_an_index",
+        ),
         pytest.param(failure_rule("Ignore", **ELSE), 4, id="other_condition"),
+        pytest.param(failure_rule("Ignore", **NOT_EVICTED), 4, id="not_evicted"),
+        pytest.param(
+            failure_rule("Ignore", onPodConditions=[{"type": "DisruptionTarget"}]),
+            None,
+            id="true_where_nothing_is_said",
+        ),
         pytest.param(
             failure_rule("FailJob", onExitCodes={"operator": "In", "values": [1]}), 4, id="codes"
         ),
@@ -218,7 +232,9 @@ EVICTED, ELSE = on_condition("DisruptionTarget"), on_condition("ConfigIssue")
                     ]
                 }
             },
-            4,
+            # As matchPodFailurePolicy returns with it: the Job fails.
+            # Source: kubernetes v1.36 pkg/controller/job/pod_failure_policy.go.
+            0,
             id="the_first_rule_counts",
         ),
         pytest.param({"backoffLimitPerIndex": 1}, None, id="of_each_index"),
@@ -228,6 +244,57 @@ EVICTED, ELSE = on_condition("DisruptionTarget"), on_condition("ConfigIssue")
 def test_how_many_pods_of_a_job_may_be_evicted_before_it_fails(spec, left):
     found = record_of(decode_job, spec, failed=2)
     assert (found.failures_left, found.failures) == (left, 2)
+
+
+def test_a_rule_whose_action_is_not_known_is_passed_over():
+    rules = [{"action": "Later", **EVICTED}, {"action": "Ignore", **EVICTED}]
+    spec = {"podFailurePolicy": {"rules": rules}}
+    assert record_of(decode_job, spec).failures_left is None
+
+
+@pytest.mark.parametrize(
+    ("spec", "reasons"),
+    [
+        ({}, ["BackoffLimitExceeded"]),
+        (failure_rule("FailJob", **EVICTED), ["PodFailurePolicy"]),
+        (failure_rule("Count", **EVICTED), ["BackoffLimitExceeded"]),
+        (failure_rule("Ignore", **EVICTED), []),
+        ({"backoffLimitPerIndex": 0}, ["FailedIndexes"]),
+        (
+            {"backoffLimitPerIndex": 0, "maxFailedIndexes": 1},
+            ["FailedIndexes", "MaxFailedIndexesExceeded"],
+        ),
+    ],
+)
+def test_what_a_job_says_when_it_fails_since_pods_of_it_were_evicted(spec, reasons):
+    """Source: kubernetes v1.36 pkg/controller/job/job_controller.go, syncJob."""
+    assert list(record_of(decode_job, spec).failure_reasons) == reasons
+
+
+@pytest.mark.parametrize(
+    ("status", "left"),
+    [
+        pytest.param({"restarts": 5, "restartsCountTowardsMax": 1}, 2, id="counted"),
+        pytest.param({"restarts": 5}, 3, id="none_counts"),
+        pytest.param(
+            {
+                "restarts": 2,
+                "restartsCountTowardsMax": 1,
+                "replicatedJobsStatus": [
+                    None,
+                    {"name": "a", "jobRestartsCountTowardsMax": [1, 0]},
+                    {"name": "b"},
+                ],
+            },
+            1,
+            id="of_single_jobs_as_well",
+        ),
+    ],
+)
+def test_only_restarts_that_count_are_among_those_it_may_have(status, left):
+    rules = [{"action": "RestartJobSetAndIgnoreMaxRestarts"}]
+    spec = {"failurePolicy": {"maxRestarts": 3, "rules": rules}}
+    assert record_of(decode_job_set, spec, **status).restarts_left == left
 
 
 @pytest.mark.parametrize(

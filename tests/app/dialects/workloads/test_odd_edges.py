@@ -17,9 +17,10 @@ from app.dialects.spec import Claim, GangKey, GangSpec
 from app.dialects.workloads import Template, WorkloadRecord
 from app.dialects.workloads.job import decode_job
 from app.dialects.workloads.job_set import decode_job_set
+from app.dialects.workloads.job_set_failures import MOST_RULES
 from app.dialects.workloads.kubeflow import decode_training_job
 from app.dialects.workloads.leader_worker_set import decode_leader_worker_set
-from app.dialects.workloads.record import failure_limit_of
+from app.dialects.workloads.record import FailureRule, failure_limit_of
 from app.dialects.workloads.stateful_set import decode_stateful_set
 from app.kube.core.objects import Owner, PodRecord
 from app.kube.watch.events import Listed
@@ -75,7 +76,6 @@ def policy(action: str, status: str = "True") -> Thing:
     return {"podFailurePolicy": {"rules": [{"action": action, "onPodConditions": on}]}}
 
 
-@REPORTED(reason="podFailurePolicy: FailJob and FailIndex are read as if pods were counted")
 @pytest.mark.parametrize("action", ["FailJob", "FailIndex"])
 def test_a_job_that_ends_with_the_first_pod_that_is_evicted_may_lose_none(action: str) -> None:
     """Source: kubernetes v1.36 pkg/controller/job/pod_failure_policy.go, matchPodFailurePolicy."""
@@ -85,7 +85,6 @@ def test_a_job_that_ends_with_the_first_pod_that_is_evicted_may_lose_none(action
     assert limit.left == 0
 
 
-@REPORTED(reason="podFailurePolicy: the status of onPodConditions is not read")
 def test_a_rule_for_pods_that_are_not_evicted_is_none_for_those_that_are() -> None:
     limit = failure_limit_of(
         read(decode_job, {"parallelism": 4, **policy("Ignore", "False")}), None
@@ -307,7 +306,6 @@ def test_pods_that_come_later_request_what_they_are_limited_to(kind: str) -> Non
     assert all((GPU, 8) in each.request for each in later)
 
 
-@REPORTED(reason="failurePolicy.rules are not read")
 @pytest.mark.parametrize(
     ("action", "restarts", "ends"),
     [
@@ -325,7 +323,87 @@ def test_rules_say_whether_a_job_set_survives_a_job_that_fails(
     assert (failure_limit_of(of_it, whole) is not None) is ends
 
 
-@REPORTED(reason="status.restarts is counted, also those that do not count towards maxRestarts")
+FAILS, RESTARTS, ALWAYS = "FailJobSet", "RestartJobSet", "RestartJobSetAndIgnoreMaxRestarts"
+
+
+def rule(action: str, **on: Any) -> Thing:
+    return {"action": action, **on}
+
+
+@pytest.mark.parametrize(
+    ("rules", "restarts", "lives_on"),
+    [
+        pytest.param([], 1, True, id="restarts_without_a_rule"),
+        pytest.param([], 0, False, id="fails_without_a_restart"),
+        pytest.param([rule(RESTARTS)], 1, True, id="restarts"),
+        pytest.param([rule(RESTARTS)], 0, False, id="restarts_no_more"),
+        pytest.param([rule("RestartJob")], 1, True, id="restarts_the_job"),
+        pytest.param([rule("RestartJobAndIgnoreMaxRestarts")], 0, True, id="the_job_for_ever"),
+        pytest.param([rule(FAILS), rule(ALWAYS)], 3, False, id="the_first_rule_counts"),
+        pytest.param([None, rule(ALWAYS), rule(FAILS)], 0, True, id="whichever_it_is"),
+        pytest.param([rule("Later")], 3, False, id="an_action_that_is_not_known"),
+        pytest.param(
+            [rule(FAILS, onJobFailureReasons=["PodFailurePolicy"])], 3, True, id="other_reason"
+        ),
+        pytest.param(
+            [rule(FAILS, onJobFailureReasons=["DeadlineExceeded", "BackoffLimitExceeded"])], 3,
+            False, id="its_reason",
+        ),
+        pytest.param([rule(FAILS, targetReplicatedJobs=["b"])], 3, True, id="other_part"),
+        pytest.param([rule(FAILS, targetReplicatedJobs=["c", "a"])], 3, False, id="its_part"),
+        pytest.param([rule(FAILS, targetReplicatedJobs=["c"])], 3, True, id="no_such_part"),
+        pytest.param(
+            [rule(FAILS, onJobFailureMessagePatterns=["x"]), rule(ALWAYS)], 3, False,
+            id="it_may_fail",
+        ),
+        pytest.param(
+            [rule(ALWAYS, onJobFailureMessagePatterns=["x"]), rule(FAILS)], 3, False,
+            id="it_may_not_restart",
+        ),
+        pytest.param(
+            [rule(ALWAYS, onJobFailureMessagePatterns=["x"])], 3, True, id="it_restarts_anyway"
+        ),
+    ],
+)  # fmt: skip
+def test_the_first_rule_of_a_job_that_fails_says_what_becomes_of_its_job_set(
+    rules: list[Thing | None], restarts: int, lives_on: bool
+) -> None:
+    """Alike where victims are chosen among its gang, and among pods of its Jobs that are in none.
+
+    Source: jobset v0.12 pkg/controllers/failure_policy.go, findFirstFailedPolicyRuleAndJob.
+    """
+    said = {**in_order(), "failurePolicy": {"maxRestarts": restarts, "rules": rules}}
+    whole = read(decode_job_set, said, name="js", uid="uid-JobSet-js")
+    jobs, pods = job_set("js", {"a": (1, 2), "b": (1, 2)}, RACK)
+    of_a = msgspec.structs.replace(
+        jobs[0], failures_left=0, failure_reasons=("BackoffLimitExceeded",)
+    )
+    assert (failure_limit_of(of_a, whole) is None) is lives_on
+    found = spec_of(claim_of(pods[0]).gang, whole, of_a, jobs[1])
+    assert (found.lifecycle.failures is None) is lives_on
+
+
+def test_a_job_that_may_fail_for_two_reasons_lives_on_if_it_does_with_either() -> None:
+    rules = [rule(FAILS, onJobFailureReasons=["MaxFailedIndexesExceeded"])]
+    said = {**in_order(), "failurePolicy": {"maxRestarts": 1, "rules": rules}}
+    whole = read(decode_job_set, said)
+    per_index = {"parallelism": 4, "backoffLimitPerIndex": 0}
+    assert failure_limit_of(read(decode_job, per_index), whole) is None
+    bounded = read(decode_job, {**per_index, "maxFailedIndexes": 1})
+    assert failure_limit_of(bounded, whole) is not None
+
+
+def test_of_more_rules_than_any_real_job_set_has_none_is_trusted() -> None:
+    names = [f"p{at}" for at in range(100)]
+    parts = [{"name": each} for each in names]
+    rules = [rule(ALWAYS, targetReplicatedJobs=[each]) for each in (names[0], *names)]
+    said = {"replicatedJobs": parts, "failurePolicy": {"maxRestarts": 1, "rules": rules}}
+    found = read(decode_job_set, said).failure_rules
+    assert len(found) == MOST_RULES
+    assert [each.parts for each in found[:2]] == [("p0",), ("p1",)], "each once"
+    assert found[-1] == FailureRule("fails")
+
+
 def test_restarts_that_do_not_count_leave_a_job_set_as_many_as_before() -> None:
     said = {**in_order(), "failurePolicy": {"maxRestarts": 3}}
     found = read(decode_job_set, said, {"restarts": 5, "restartsCountTowardsMax": 1})
