@@ -11,6 +11,7 @@ Jobs that are only made once others run (`startupPolicy: InOrder`, `dependsOn`) 
 for. There the gang starts with the Jobs there are, and reserves places for the pods of the others;
 also for those that depend on a Job's end, since Kueue admits a JobSet as a whole as well. Those
 that were made while the JobSet was suspended are resumed as they would be made, one after another.
+Jobs that outlive their JobSet (`kubectl delete --cascade=orphan`) stay together, those there are.
 So it is with Jobs that are to be alone in a domain (`exclusive-topology`): the other pods of each
 are only made once its first one has a node.
 Source: labels as its controller writes them on Jobs and pods, jobset
@@ -241,15 +242,25 @@ def keys_of(record: WorkloadRecord) -> Iterator[GangKey]:
         for uid in {record.uid: None, "": None}:  # older versions do not write their uid on pods
             epoch = f"{uid}/{record.restarts}"
             yield GangKey(record.namespace, record.name, SOURCE, epoch)
-    elif NAME in record.labels and record.owner is not None and record.owner.kind == "JobSet":
+    elif NAME in record.labels and record.kind == "Job" and _may_be_made_by_one(record):
         yield _key(record)
+
+
+def _may_be_made_by_one(record: WorkloadRecord) -> bool:
+    """Whether a JobSet made a Job: one that is gone has left it without an owner."""
+    return record.owner is None or record.owner.kind == "JobSet"
 
 
 def spec_of(key: GangKey, owners: Collection[WorkloadRecord], reads: Reads) -> GangSpec | None:
     """What the Jobs of a JobSet declare together, once all that can be there are."""
-    made = [record for record in owners if record.kind == "Job"]
+    made = [each for each in owners if each.kind == "Job" and each.owner is not None]
     whole = next((record for record in owners if record.kind == "JobSet"), None)
     expected = _jobs_of_all(made)
+    if not made:
+        # They have outlived their JobSet: no others are made, and none is resumed in its turn.
+        left = [each for each in owners if each.kind == "Job"]
+        made = [each for each in left if not _is_to_come(each)] or left
+        whole, expected = None, len(made)
     if not made or not expected:
         return None
     lifecycle = Lifecycle(
@@ -274,7 +285,8 @@ def spec_of(key: GangKey, owners: Collection[WorkloadRecord], reads: Reads) -> G
     partial = _partial(begun)
     there = [each for each in members if _part(each) not in partial]
     leaves = _leaves_there(there, whole, reads)
-    beginning = [each for each in made if _part(each) in partial & set(map(_part, members))]
+    partial &= set(map(_part, members))
+    beginning = [each for each in made if _part(each) in partial]
     return gang_of(
         key,
         f"spec of JobSet {key.name}",
@@ -331,17 +343,15 @@ def _leaves_there(
     """A leaf for each replicated Job whose Jobs exist; of some, pods come later than of others."""
     pods: dict[str, int] = {}
     led: set[str] = set()
-    is_gradual = whole is not None and whole.is_gradual
-    begun: set[str] = set()
     for each in made:
         name = each.labels.get(REPLICATED_JOB, "")
         pods[name] = pods.get(name, 0) + job.pods_at_once(each)
         if _is_led(each):
             led.add(name)
-        elif is_gradual and not _is_to_come(each):
-            begun.add(name)
     later: dict[str, Expected | None] = {}
     if whole is not None:
+        going = [each for each in made if not _is_to_come(each)] if whole.is_gradual else ()
+        begun = set(map(_part, going))
         for template in whole.templates:
             name = template.name
             # Until its pods are there, their places are kept; for those that are done none is.

@@ -410,14 +410,62 @@ def test_restarts_that_do_not_count_leave_a_job_set_as_many_as_before() -> None:
     assert found.restarts_left == 2
 
 
-@REPORTED(reason="a pod is of the JobSet by its labels, and its Job by its owner alone")
+def orphaned(jobs: list[WorkloadRecord]) -> list[WorkloadRecord]:
+    return [msgspec.structs.replace(each, owner=None) for each in jobs]
+
+
 def test_jobs_that_outlive_their_job_set_keep_their_pods_together() -> None:
     """kubectl delete jobset --cascade=orphan: the Jobs go on, and make their pods anew."""
     world = World(four_racks())
     jobs, pods = job_set("js", {"a": (1, 2), "b": (1, 2)}, RACK)
-    world.put(*[msgspec.structs.replace(each, owner=None) for each in jobs], *pods)
+    world.put(*orphaned(jobs), *pods)
     world.tick()
     assert len(world.schedule(*pods)) == 4
+
+
+def outlived() -> tuple[World, list[WorkloadRecord], list[PodRecord]]:
+    """A world where a JobSet in order has started, and its Jobs go on without it."""
+    world, jobs, pods = of_two()
+    world.put(jobs[0], *pods[:2])
+    world.tick()
+    world.schedule(*pods[:2])
+    whole = world.engine.objects.by_uid["uid-JobSet-js"]
+    world.put(*orphaned(jobs[:1]))
+    world.delete(whole)
+    world.tick()
+    return world, jobs, pods
+
+
+def test_no_other_jobs_are_made_once_a_job_set_is_outlived() -> None:
+    world, _, pods = outlived()
+    assert world.held == {}, "for no pod to come"
+    world.delete(*(world.pods[each.uid] for each in pods[:2]))
+    world.put(*(again(each) for each in pods[:2]))
+    world.tick()
+    assert len(world.schedule(*world.pods.values())) == 2
+
+
+def test_a_job_that_nobody_resumes_is_not_awaited_once_its_job_set_is_outlived() -> None:
+    world, jobs, pods = outlived()
+    world.put(*suspended(*orphaned(jobs[1:])))
+    world.delete(*(world.pods[each.uid] for each in pods[:2]))
+    world.put(*(again(each) for each in pods[:2]))
+    world.tick()
+    assert len(world.schedule(*world.pods.values())) == 2
+    world.put(*orphaned(jobs[1:]), *pods[2:])
+    world.tick()
+    assert len(world.schedule(*world.pods.values())) == 4, "resumed by hand they join it"
+
+
+def test_a_job_that_is_deleted_by_hand_is_not_awaited_either() -> None:
+    world = World(four_racks())
+    jobs, pods = job_set("js", {"a": (1, 2), "b": (1, 2)}, RACK)
+    world.put(*orphaned(jobs), *pods[:2])
+    world.tick()
+    assert world.schedule(*pods[:2]) == {}
+    world.delete(jobs[1])
+    world.tick()
+    assert len(world.schedule(*pods[:2])) == 2
 
 
 # -- LeaderWorkerSet -------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from app.dialects.kueue import claims
 from app.dialects.spec import GangKey
 from app.dialects.workloads import KINDS, kubeflow
 from app.dialects.workloads import job as jobs
@@ -168,11 +169,24 @@ def test_a_kind_has_no_say_in_gangs_of_objects_of_other_kinds(kind):
 
 def test_a_job_that_no_job_set_made_has_no_say_in_one():
     made, _ = job_set("js", {"w": (1, 1)}, RACK)
-    others = (None, Owner("example.com/v1", "Other", "js", "u"))
-    for owner in others:
-        assert list(job_sets.keys_of(of(made[0], owner=owner))) == []
+    other = Owner("example.com/v1", "Other", "js", "u")
+    assert list(job_sets.keys_of(of(made[0], owner=other))) == []
     assert list(job_sets.keys_of(of(made[0], labels={}))) == []
     assert len(list(job_sets.keys_of(made[0]))) == 1
+
+
+def test_a_job_of_no_owner_has_a_say_only_where_no_job_set_made_any():
+    """Its labels may be a copy; or its JobSet is gone, and then all its Jobs are without owner."""
+    made, _ = job_set("js", {"w": (2, 2)}, RACK)
+    (key,) = job_sets.keys_of(made[0])
+    copy = of(made[0], name="copy", owner=None)
+    assert list(job_sets.keys_of(copy)) == [key]
+    for records in ([*made, copy], [*made[:1], copy]):
+        found = job_sets.spec_of(key, records, claims.said_in)
+        assert (found and found.pods) == (4 if len(records) > 2 else None)
+    found = job_sets.spec_of(key, [copy], claims.said_in)
+    assert found is not None
+    assert found.pods == 2
 
 
 def test_a_job_set_is_found_by_pods_with_its_uid_and_by_those_of_older_versions_without():

@@ -586,3 +586,19 @@ def test_a_job_of_a_job_set_costs_a_few_steps():
         return lines_run(lambda: DIALECTS.spec(key, jobs, (), ()))
 
     assert (lines(200) - lines(100)) / 100 < 45
+
+
+def test_a_job_of_a_job_set_in_order_costs_little_more():
+    """While some of them are suspended, and others are about to be made."""
+
+    def lines(replicas: int) -> int:
+        parts = {"first": (replicas, 1), "workers": (replicas, 1)}
+        jobs, pods = job_set("js", parts, RACK)
+        whole = workload("JobSet", "js", dict.fromkeys(parts, replicas), is_gradual=True)
+        waiting = [msgspec.structs.replace(each, is_suspended=True) for each in jobs[-3:]]
+        records = [whole, *jobs[:-5], *waiting]
+        key = claim_of(pods[0]).gang
+        assert spec(key, *records).pods == 2 * replicas
+        return lines_run(lambda: DIALECTS.spec(key, records, (), ()))
+
+    assert (lines(200) - lines(100)) / 200 < 90

@@ -48,8 +48,8 @@ def test_an_object_leaves_the_gangs_that_it_concerns_no_more(changes):
 
 def test_a_group_that_its_workload_declares_no_more_is_what_its_pods_say():
     groups = workload("LeaderWorkerSet", "lws", {"worker": 3}, level=RACK, gangs=2)
-    pods = group_pods("lws", 1, 2, RACK)
-    world = World(four_racks(), pods)
+    leader, _ = group_pods("lws", 1, 2, RACK)  # workers know better
+    world = World(four_racks(), [leader])
     world.put(groups)
     world.tick()
     assert world.gang().membership.pods == 3
