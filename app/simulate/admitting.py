@@ -23,6 +23,7 @@ from app.dialects.making import Object
 from app.dialects.making.parts import mapping
 from app.dialects.registry import Dialects
 from app.errors import DecodeError
+from app.kube.decoding.template import requests_of_container, requests_of_pod
 from app.settings import RoleRules
 from app.simulate.view import Error
 
@@ -104,28 +105,23 @@ class Admission:
 def _with_requests(container: Any) -> Any:
     """The container with its limits as requests where it has no others."""
     resources = container.get("resources") if isinstance(container, dict) else None
-    if not isinstance(resources, dict):
+    if not isinstance(resources, dict) or not isinstance(resources.get("limits"), dict):
         return container
-    limits, own = resources.get("limits"), resources.get("requests") or {}
-    if not isinstance(limits, dict) or not isinstance(own, dict):
+    own = resources.get("requests") or {}
+    if not isinstance(own, dict):
         return container
-    requests = {**limits, **own}
+    requests = requests_of_container(resources["limits"], own)
     return {**container, "resources": {**resources, "requests": requests}}
 
 
 def _set_requests_of_pod(spec: Object) -> None:
-    """The limits of the pod itself as its requests, of resources that no container requests.
-
-    Source: kubernetes v1.36 pkg/apis/core/v1/defaults.go, defaultPodRequests.
-    """
+    """The limits of the pod itself as its requests, of resources that no container requests."""
     resources = spec.get("resources")
     if not isinstance(resources, dict) or not (limits := _quantities(resources, "limits")):
         return
     containers = [*_listed(spec, "containers"), *_listed(spec, "initContainers")]
-    asked = {name for each in containers for name in _requests_of(each)}
-    asked |= _quantities(resources, "requests").keys()
-    own = {name: its for name, its in limits.items() if _is_of_pods(name) and name not in asked}
-    requests = {**_quantities(resources, "requests"), **own}
+    own = _quantities(resources, "requests")
+    requests = requests_of_pod(limits, own, map(_requests_of, containers))
     spec["resources"] = {**resources, "requests": requests}
 
 
@@ -142,11 +138,6 @@ def _quantities(resources: Any, name: str) -> Object:
 def _listed(spec: Object, name: str) -> list[Any]:
     found = spec.get(name)
     return found if isinstance(found, list) else []
-
-
-def _is_of_pods(resource: str) -> bool:
-    """Whether a pod as a whole may have a limit of it."""
-    return resource in ("cpu", "memory") or resource.startswith("hugepages-")
 
 
 def patched(content: Object, operations: list[Operation]) -> Object:

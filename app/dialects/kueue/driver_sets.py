@@ -22,6 +22,7 @@ from app.kube.core.node_requirements import too_many
 from app.kube.core.objects import PodRecord
 from app.kube.decoding import wire
 from app.kube.decoding.decode import decoded, pod_record
+from app.kube.decoding.template import Container, PodSpec, Resources, Template, fill_in
 
 SETS = PREFIX + "pod-group-sets"
 DRIVER = "(driver)"  # a leaf of its own; no set can have this name
@@ -60,17 +61,17 @@ class _Set(msgspec.Struct, frozen=True):
     template: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class _Container(wire.Container):
+class _Container(Container):
     """A container of a template, also in the KEP's short form: requests outside of resources."""
 
     requests: wire.Quantities = None
 
 
-class _PodSpec(wire.PodSpec):
+class _PodSpec(PodSpec):
     containers: list[_Container | None] | None = None
 
 
-class _Template(wire.Pod):
+class _Template(Template):
     spec: _PodSpec | None = None
 
 
@@ -198,11 +199,12 @@ def _leaf(pod: PodRecord, declared: _Set, likes: dict[bytes, PodRecord]) -> Leaf
 def _like(where: str, raw: msgspec.Raw, driver: PodRecord) -> PodRecord:
     """A pod of a set with a template, which says as its driver does where it says nothing."""
     try:
-        template = decoded(_TEMPLATE, raw, "template")
-        for each in (template.spec and template.spec.containers) or ():
+        found = decoded(_TEMPLATE, raw, "template")
+        for each in (found.spec and found.spec.containers) or ():
             if each is not None and each.requests is not None and each.resources is None:
-                each.resources = wire.Resources(each.requests)
-        like = pod_record(template, raw, _is_topology)
+                each.resources = Resources(each.requests)
+        fill_in(found)
+        like = pod_record(found, raw, _is_topology)
     except DecodeError as error:
         raise BadValue(f"{where}: template: {error}") from error
     if like.problem:

@@ -18,8 +18,9 @@ from app.errors import DecodeError
 from app.kube.core.objects import ObjectRecord, Owner, PodRecord
 from app.kube.core.turns import turn
 from app.kube.decoding import wire
-from app.kube.decoding.decode import Keep, controller, decode_pod, kept
+from app.kube.decoding.decode import Keep, controller, kept
 from app.kube.decoding.large.parts import values_in
+from app.kube.decoding.template import decode_template
 from app.settings import is_named
 
 JOB_SET_PART = "jobset.sigs.k8s.io/replicatedjob-name"  # label of a Job that a JobSet made
@@ -260,7 +261,7 @@ class Templates:
             turn()
             if comes_later:
                 self._count(raw, has_objects=True)
-            like = decode_pod(bytes(raw), self._keep) if comes_later else None
+            like = decode_template(bytes(raw), self._keep) if comes_later else None
         except (ValueError, RecursionError, DecodeError) as error:
             raise DecodeError(f"{where}: {error}") from error
         if like is not None and like.problem:

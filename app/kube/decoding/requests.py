@@ -5,7 +5,8 @@
 
 An ordinary init container runs alone, so only the largest matters; one with restartPolicy Always
 (a sidecar) stays, so it adds to the sum and to every init container after it.
-Limits play no part: the API server has already copied them where a request was missing.
+Limits play no part: the API server has already copied them where a request was missing, and where
+pods are not made yet, `template.py` does.
 
 A pod may request a thousand invented resources, and a kubelet drops those that its node does not
 offer. So of too many resources the ones that nodes offer are counted first: what fits beside the
@@ -37,6 +38,7 @@ ONE_POD = ("pods", 1)
 # Requested by members of gangs, so that kube-scheduler asks Corral about no other pods: one for
 # each extender, since no two may manage the same resource.
 MARKERS = ("corral.dev/member", "corral.dev/member-bind")
+HUGE_PAGES = "hugepages-"  # with their size
 ALWAYS = "Always"  # the restart policy of a sidecar
 FEW = 8  # amounts, as most pods have: each is read by itself, and kept for the next pod
 MOST_RESOURCES = 256  # of one pod, beside what nodes offer; no node offers as many
@@ -94,7 +96,7 @@ def _request_of(containers: _Containers, spec: wire.PodSpec, offered: Offered) -
         _include_init_containers(total, spec.init_containers, problems)
     if spec.resources is not None and spec.resources.requests:
         own = _nanos(spec.resources.requests, "spec.resources.requests", problems)
-        total.update((name, own[name]) for name in own if _counts_per_pod(name))
+        total.update((name, own[name]) for name in own if counts_per_pod(name))
     if spec.overhead:
         _add(total, _nanos(spec.overhead, "spec.overhead", problems))
     return _finished(total, problems, offered)
@@ -219,8 +221,9 @@ def _nanos(quantities: Mapping[str, _Quantity], where: str, problems: list[str])
     return amounts
 
 
-def _counts_per_pod(resource: str) -> bool:
-    return resource in ("cpu", "memory") or resource.startswith("hugepages-")
+def counts_per_pod(resource: str) -> bool:
+    """Whether a pod as a whole may request it, instead of its containers."""
+    return resource in ("cpu", "memory") or resource.startswith(HUGE_PAGES)
 
 
 def _add(total: _Nanos, amounts: _Nanos) -> None:

@@ -149,7 +149,6 @@ def test_each_version_is_read_alike() -> None:
         ]
 
 
-@REPORTED(reason="templates of pods that come later are read without the API server's defaults")
 def test_workers_that_a_driver_declares_request_what_they_are_limited_to() -> None:
     containers = [{"name": "c", "resources": {"limits": {GPU: 8}}}]
     sets = [

@@ -297,7 +297,6 @@ def with_limits_alone(kind: str) -> WorkloadRecord:
             return read(partial(decode_training_job, kind="MPIJob"), said)
 
 
-@REPORTED(reason="templates of pods that come later are read without the API server's defaults")
 @pytest.mark.parametrize("kind", ["JobSet", "LeaderWorkerSet", "MPIJob"])
 def test_pods_that_come_later_request_what_they_are_limited_to(kind: str) -> None:
     """As every pod does once it is stored; GPUs are mostly said so. Templates have no defaults."""
