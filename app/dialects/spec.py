@@ -18,6 +18,7 @@ from app.dialects.declared import Join, TreePart
 from app.kube.core.objects import PodRecord
 from topology.model.request import Constraint, DomainOrder, Slice, Strategy
 from topology.model.resources import PODS_ROW, ResourceAxis
+from topology.pod_set.gaps import NO_GAPS, Gaps
 
 ANYWHERE = Constraint()
 MOST_PODS = 100_000  # of one gang: more than that is a typing error
@@ -167,6 +168,8 @@ class LeafSpec:
     """How many of the pods it takes to start; None: all of them. The rest may come later."""
     turn: int = 0
     """Of the pods that it does not take to start smaller turns come first, in the whole gang."""
+    gaps: Gaps = NO_GAPS
+    """Numbers that none of its pods has."""
 
     @property
     def least(self) -> int:
@@ -449,6 +452,10 @@ class GangSpec:
         for *_, leaf in _paths(self.root):
             assert isinstance(leaf, LeafSpec)
             yield leaf
+
+    def gaps_of(self, leaf: str) -> Gaps:
+        """The numbers that none of a leaf's pods has."""
+        return next((each.gaps for each in self.leaves() if each.name == leaf), NO_GAPS)
 
     def path_to(self, leaf: str) -> tuple[GroupSpec, ...]:
         """The groups around a leaf, the root first.

@@ -21,6 +21,7 @@ import numpy as np
 from topology.model.answer import PodSetPlacement
 from topology.model.resources import Rows
 from topology.pod_set.assign import assignment
+from topology.pod_set.gaps import NO_GAPS, Gaps
 
 NO_SLOT = -1
 
@@ -35,6 +36,8 @@ class Numbering:
     """Index of its first pod: workers count on from their leader."""
     parts: int = 0
     """Equal sub-groups that are each numbered from 0 (JobSet: replicas); 0: there are none."""
+    gaps: Gaps = NO_GAPS
+    """Numbers that none of them has, where there are no parts."""
 
 
 def rank_of(numbering: Numbering, index: int | None, part: int | None = None) -> int | None:
@@ -51,7 +54,11 @@ def rank_of(numbering: Numbering, index: int | None, part: int | None = None) ->
         if part is None or not 0 <= part < numbering.parts or index >= size:
             return None
         index += part * size
+    elif index in numbering.gaps:
+        return None
     rank = index - numbering.offset
+    if not numbering.parts:
+        rank -= numbering.gaps.below(index) - numbering.gaps.below(numbering.offset)
     return rank if 0 <= rank < numbering.pods else None
 
 

@@ -16,7 +16,8 @@ def stateful_set(of: Object) -> Iterator[Part]:
     pods, name = number(of, "spec.replicas", 1), name_of(of)
     if text(of, "spec.podManagementPolicy") != "Parallel":
         pods = min(pods, 1)
-    for at in range(pods):
+    start = number(of, "spec.ordinals.start", 0)
+    for at in range(start, start + pods):
         labels = {POD_INDEX: str(at), _POD_NAME: f"{name}-{at}"}
         template = mapping(of, "spec.template")
         yield pod(of, template, f"{name}-{at}", labels, where="spec.template.")

@@ -22,6 +22,7 @@ from app.kube.decoding.decode import Keep, controller, kept
 from app.kube.decoding.large.parts import values_in
 from app.kube.decoding.template import decode_template
 from app.settings import is_named
+from topology.pod_set.gaps import NO_GAPS, Gaps
 
 JOB_SET_PART = "jobset.sigs.k8s.io/replicatedjob-name"  # label of a Job that a JobSet made
 LONGEST_NAME = 253  # characters of a schedulerName that are kept: ours has no more
@@ -75,6 +76,7 @@ class WorkloadRecord(ObjectRecord, frozen=True, gc=False):
     templates: tuple[Template, ...] = ()
     succeeded: int = 0
     completions: int | None = None  # of a batch/v1 Job
+    gaps: Gaps = NO_GAPS  # numbers that none of its pods has
     is_suspended: bool = False
     is_finished: bool = False
     gangs: int = 1
@@ -149,6 +151,7 @@ def record_of(
     *,
     succeeded: int = 0,
     completions: int | None = None,
+    gaps: Gaps = NO_GAPS,
     is_suspended: bool = False,
     is_finished: bool = False,
     gangs: int = 1,
@@ -176,6 +179,7 @@ def record_of(
         templates=tuple(templates),
         succeeded=succeeded,
         completions=completions,
+        gaps=gaps,
         is_suspended=is_suspended,
         is_finished=is_finished,
         gangs=gangs,

@@ -20,13 +20,19 @@ from app.dialects.workloads.templates import TemplatePlace
 from app.kube.core.objects import PodRecord
 from app.kube.decoding import wire
 from app.kube.decoding.decode import Json, Keep, decoded
+from topology.pod_set.gaps import NO_GAPS, Gaps
 
 POD_INDEX = "apps.kubernetes.io/pod-index"
 SOURCE = "statefulset"
 
 
+class _Ordinals(wire.Wire):
+    start: wire.Int32 | None = None
+
+
 class _Spec(wire.Wire):
     replicas: wire.Int32 | None = None
+    ordinals: _Ordinals | None = None
     pod_management_policy: wire.Text = None
     template: msgspec.Raw = NULL
 
@@ -53,7 +59,13 @@ def decode_stateful_set(raw: Json, keep: Keep) -> WorkloadRecord:
         keep,
         [templates.read("", or_one(spec.replicas), spec.template)],
         is_gradual=spec.pod_management_policy != "Parallel",
+        gaps=_numbered_from((spec.ordinals and spec.ordinals.start) or 0),
     )
+
+
+def _numbered_from(start: int) -> Gaps:
+    """The numbers that its pods do not have."""
+    return Gaps.of([(0, start - 1)]) if start > 0 else NO_GAPS
 
 
 def place_of(pod: PodRecord) -> Place | None:
@@ -77,7 +89,10 @@ def keys_of(record: WorkloadRecord) -> Iterator[GangKey]:
 def spec_of(key: GangKey, owners: Collection[WorkloadRecord], reads: Reads) -> GangSpec | None:
     """What the StatefulSet declares."""
     for record in owners:
-        leaves, where = [LeafSpec("", record.pods)], f"replicas of StatefulSet {record.name}"
+        leaves, where = (
+            [LeafSpec("", record.pods, gaps=record.gaps)],
+            f"replicas of StatefulSet {record.name}",
+        )
         if record.is_gradual:
             return gang_of(key, where, leaves, starts_with=1, reserves_all=True)
         return gang_of(key, where, leaves)

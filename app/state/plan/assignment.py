@@ -27,6 +27,7 @@ from app.state.plan.verdict import Plan
 from topology.model.answer import Pairs, Placement, PodSetPlacement
 from topology.model.levels import NODE_LEVEL
 from topology.pod_set import ranks
+from topology.pod_set.gaps import NO_GAPS, Gaps
 
 PodsBySlot = Counter[int]
 
@@ -174,18 +175,24 @@ class _Assigner:
         """
         has_gaps = self.gang.elastic_spec is not None  # some of the numbers may have no place
         is_dense = has_gaps or _is_across(self.gang, members)
-        found = _dense(members) if is_dense else _numbered(members)
+        gaps = self._gaps(members)
+        found = _dense(members) if is_dense else _numbered(members, gaps)
         seen: dict[int, Member] = {}
         for member, rank in zip(members, found, strict=True):
             if member.pod.uid in self.gang.placeholders:
                 continue
             if rank is None:
-                return found, _unusable(member, len(members))
+                return found, _unusable(member, len(members), gaps)
             if rank in seen:
                 names = sorted((seen[rank].pod.name, member.pod.name))
                 return found, f"pods {names[0]} and {names[1]} have the same index"
             seen[rank] = member
         return _fill_up(found, [member.pod.uid in self.gang.placeholders for member in members]), ""
+
+    def _gaps(self, members: Sequence[Member]) -> Gaps:
+        """The numbers that no pod of the pod set has."""
+        spec = self.gang.membership.spec
+        return NO_GAPS if spec is None or not members else spec.gaps_of(members[0].leaf)
 
 
 def _by_uid(members: Sequence[Member], slots: Sequence[int]) -> dict[str, int]:
@@ -212,15 +219,15 @@ def _is_across(gang: Gang, members: Sequence[Member]) -> bool:
     return is_across and any(each.role != members[0].role for each in everyone)
 
 
-def _numbered(members: Sequence[Member]) -> list[int | None]:
+def _numbered(members: Sequence[Member], gaps: Gaps) -> list[int | None]:
     """The rank of each member by its own index."""
-    return [_rank(member.index, len(members)) for member in members]
+    return [_rank(member.index, len(members), gaps) for member in members]
 
 
-def _rank(number: Index | None, pods: int) -> int | None:
+def _rank(number: Index | None, pods: int, gaps: Gaps) -> int | None:
     if number is None:
         return None
-    numbering = ranks.Numbering(pods, number.offset, number.parts)
+    numbering = ranks.Numbering(pods, number.offset, number.parts, gaps)
     return ranks.rank_of(numbering, number.index, number.part)
 
 
@@ -249,13 +256,14 @@ def _fill_up(found: Sequence[int | None], is_absent: Sequence[bool]) -> list[int
     return filled
 
 
-def _unusable(member: Member, pods: int) -> str:
+def _unusable(member: Member, pods: int, gaps: Gaps) -> str:
     """Why a pod's index gives it no rank."""
     number, name = member.index, member.pod.name
     if number is None:
         return f"pod {name} has no index"
     if not number.parts:
-        return f"pod {name} has index {number.index}, its {pods} pods count from {number.offset}"
+        first = next(gaps.numbers(number.offset))
+        return f"pod {name} has index {number.index}, its {pods} pods count from {first}"
     size = pods // number.parts
     return (
         f"pod {name} has index {number.index} in part {number.part}, its {number.parts} parts"

@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import count, repeat
+from itertools import repeat
 
 import msgspec
 
 from app.dialects.spec import Index, LeafSpec
 from app.state.gang.gang import Gang
 from app.state.gang.members.member import Member
+from topology.pod_set.gaps import NO_GAPS
 
 
 def likenesses(gang: Gang, present: list[Member]) -> Iterator[Member]:
@@ -61,7 +62,9 @@ def _numbers_left(gang: Gang, present: list[Member]) -> Iterator[Index | None]:
         return
     taken = {member.index for member in present}
     taken.update(each.member.index for each in gang.placeholders.values())
-    for index in count(first.offset):
+    spec = gang.membership.spec
+    gaps = NO_GAPS if spec is None or first.parts else spec.gaps_of(present[0].leaf)
+    for index in gaps.numbers(first.offset):
         number = replace(first, index=index)
         if number not in taken:
             yield number

@@ -27,10 +27,23 @@ def names_of_pods(things: list[Thing]) -> list[str]:
     return [each["metadata"]["name"] for each in things if each["kind"] == "Pod"]
 
 
-@REPORTED(reason="spec.ordinals is not read")
 def test_the_pods_of_a_stateful_set_are_numbered_from_where_it_says() -> None:
     spec = {"replicas": 2, "podManagementPolicy": "Parallel", "ordinals": {"start": 5}}
     assert names_of_pods(made("apps/v1", "StatefulSet", spec)) == ["w-5", "w-6"]
+    assert names_of_pods(made("apps/v1", "StatefulSet", {**spec, "podManagementPolicy": ""})) == [
+        "w-5"
+    ]
+
+
+@pytest.mark.parametrize("ordinals", [None, {}, {"start": None}, {"start": 0}])
+def test_ordinals_begin_with_0_where_nothing_else_is_said(ordinals: object) -> None:
+    assert names_of_pods(made("apps/v1", "StatefulSet", {"ordinals": ordinals})) == ["w-0"]
+
+
+@pytest.mark.parametrize("ordinals", [{"start": -1}, {"start": "5"}, 5])
+def test_ordinals_that_are_no_numbers_are_told(ordinals: object) -> None:
+    with pytest.raises(Misfit, match=r"spec\.ordinals"):
+        made("apps/v1", "StatefulSet", {"ordinals": ordinals})
 
 
 def test_a_job_that_says_how_its_pods_are_scheduled_has_a_pod_group() -> None:

@@ -6,6 +6,7 @@ A test with the mark `REPORTED` says what is right and is not so yet; it goes wh
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -27,7 +28,7 @@ from app.kube.watch.events import Listed
 from app.state.effects import Delete
 from tests.app.dialects.claims import claim_of
 from tests.app.state.world import World, four_racks
-from tests.records import GPU, RACK, REQUIRED, job, job_owner, job_pods, pod
+from tests.records import BLOCK, GPU, RACK, REQUIRED, job, job_owner, job_pods, pod
 from tests.workload_pods import (
     COMPLETION_INDEX,
     LWS,
@@ -598,7 +599,6 @@ def test_only_the_pods_of_templates_that_ask_count_in_a_group_of_the_revision_be
 # -- StatefulSet -----------------------------------------------------------------------------------
 
 
-@REPORTED(reason="spec.ordinals is not read")
 def test_ordinals_may_begin_anywhere() -> None:
     world = World(four_racks(), kinds=("Topology", "Job", "StatefulSet", "Node", "Pod"))
     said = {"replicas": 4, "podManagementPolicy": "Parallel", "ordinals": {"start": 5}}
@@ -608,6 +608,58 @@ def test_ordinals_may_begin_anywhere() -> None:
         labels = {POD_INDEX: str(at)}
         world.put(pod(f"w-{at}", owner=owner, labels=labels, annotations={REQUIRED: RACK}))
     world.tick()
+    assert world.reports == []
+
+
+def two_by_two(placed: Mapping[str, str], pods: list[PodRecord]) -> bool:
+    """Whether these pods, in their order, share the nodes in pairs."""
+    nodes = [placed.get(each.name) for each in pods]
+    return None not in nodes and nodes[0::2] == nodes[1::2] and nodes == sorted(map(str, nodes))
+
+
+def started_at(start: int, pods: int, **more: Any) -> tuple[World, list[PodRecord]]:
+    """A world with StatefulSet `w`, and its pods, which do not exist yet; two go on a node."""
+    world = World(four_racks(), kinds=("Topology", "Job", "StatefulSet", "Node", "Pod"))
+    said = {"replicas": pods, "ordinals": {"start": start}, **more}
+    world.apply(Listed("StatefulSet", (read(decode_stateful_set, said),)))
+    owner, asks = Owner("apps/v1", "StatefulSet", "w", "uid-w"), {REQUIRED: BLOCK}
+    return world, [
+        pod(f"w-{at}", gpus=4, owner=owner, labels={POD_INDEX: str(at)}, annotations=asks)
+        for at in range(start, start + pods)
+    ]
+
+
+def test_pods_in_turn_have_their_places_by_ordinals_that_begin_later() -> None:
+    world, pods = started_at(5, 4)
+    for each in pods:
+        world.put(each)
+        world.tick()
+        world.schedule(each)
+        assert sorted(
+            place.member.index.index
+            for place in world.gang().placeholders.values()
+            if place.member.index is not None
+        ) == list(range(int(each.name[2:]) + 1, 9))
+    assert two_by_two(world.schedule(*pods), pods)
+    assert world.reports == []
+
+
+def test_a_number_below_the_first_ordinal_is_told() -> None:
+    """While the controller moves a StatefulSet's pods to other ordinals both are there."""
+    world, pods = started_at(5, 4, podManagementPolicy="Parallel")
+    world.put(msgspec.structs.replace(pods[0], labels={POD_INDEX: "4"}), *pods[1:])
+    world.tick()
+    (report,) = world.reports
+    assert "pod w-5 has index 4, its 4 pods count from 5" in str(report)
+
+
+def test_an_offset_that_says_the_same_as_the_ordinals_counts_once() -> None:
+    world, pods = started_at(5, 4, podManagementPolicy="Parallel")
+    said = {REQUIRED: BLOCK, "kueue.x-k8s.io/pod-index-offset": "5"}
+    pods = [msgspec.structs.replace(each, annotations=said) for each in pods]
+    world.put(*pods)
+    world.tick()
+    assert two_by_two(world.schedule(*pods), pods)
     assert world.reports == []
 
 
