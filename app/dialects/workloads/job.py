@@ -8,6 +8,7 @@ import msgspec
 
 from app.dialects.rules import whole_number
 from app.dialects.spec import GangKey, GangSpec, Index, LeafSpec, Lifecycle
+from app.dialects.workloads import indexes
 from app.dialects.workloads.kind import Place, Reads, WorkloadKind, gang_of
 from app.dialects.workloads.record import NULL, Templates, WorkloadRecord, or_one, record_of
 from app.dialects.workloads.templates import TemplatePlace
@@ -26,6 +27,7 @@ from app.kube.decoding.decode import (
 
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 SOURCE = "job"
+INDEXED = "Indexed"  # the completionMode of pods that have numbers
 CONTROLLER = "kubernetes.io/job-controller"
 BACKOFF_LIMIT = 6  # where a Job says none
 FAIL_JOB, FAIL_INDEX, IGNORE, COUNT = _ACTIONS = ("FailJob", "FailIndex", "Ignore", "Count")
@@ -72,6 +74,8 @@ class _WholeJobSpec(JobSpec):
 class _Status(wire.Wire):
     failed: wire.Int32 | None = None
     succeeded: wire.Int32 | None = None
+    completed_indexes: wire.Text = None
+    failed_indexes: wire.Text = None
     conditions: msgspec.Raw = NULL
 
 
@@ -98,6 +102,10 @@ def decode_job(raw: Json, keep: Keep) -> WorkloadRecord:
     found = conditions(status.conditions, "Job", job.metadata)
     policy = spec.pod_failure_policy or _FailurePolicy()
     rules = part(_RULES, policy.rules, "spec.podFailurePolicy.rules", "Job", job.metadata)
+    completed, failed, numbers = "", "", 0
+    if spec.completion_mode == INDEXED:
+        completed, failed = status.completed_indexes or "", status.failed_indexes or ""
+        numbers = spec.completions or 0
     return record_of(
         "Job",
         job.metadata,
@@ -105,6 +113,8 @@ def decode_job(raw: Json, keep: Keep) -> WorkloadRecord:
         [templates.read("", or_one(spec.parallelism), spec.template)],
         succeeded=status.succeeded or 0,
         completions=spec.completions,
+        failed_for_good=indexes.how_many(failed, numbers),
+        gaps=indexes.gaps((completed, failed), numbers),
         failures_left=_failures_left(spec, _action(rules or ()), status.failed or 0),
         failures=status.failed or 0,
         failure_reasons=_failure_reasons(spec, _action(rules or ())),
@@ -204,7 +214,7 @@ def spec_of(key: GangKey, owners: Collection[WorkloadRecord], reads: Reads) -> G
         return gang_of(
             key,
             f"parallelism of Job {record.name}",
-            [LeafSpec("", pods_at_once(record))],
+            [LeafSpec("", pods_at_once(record), gaps=record.gaps)],
             lifecycle=Lifecycle(
                 failures=record.failure_limit,
                 suspension=JOB.suspension(record),
@@ -218,7 +228,8 @@ def pods_at_once(record: WorkloadRecord) -> int:
     """How many pods a Job runs at a time: its parallelism, capped by the completions left."""
     if record.completions is None:
         return record.pods
-    return min(record.pods, max(record.completions - record.succeeded, 0))
+    left = record.completions - record.succeeded - record.failed_for_good
+    return min(record.pods, max(left, 0))
 
 
 JOB = WorkloadKind(

@@ -76,7 +76,8 @@ class WorkloadRecord(ObjectRecord, frozen=True, gc=False):
     templates: tuple[Template, ...] = ()
     succeeded: int = 0
     completions: int | None = None  # of a batch/v1 Job
-    gaps: Gaps = NO_GAPS  # numbers that none of its pods has
+    failed_for_good: int = 0  # of an indexed one: as many of its pods are not made anew
+    gaps: Gaps = NO_GAPS  # numbers that none of its pods has, or has any more
     is_suspended: bool = False
     is_finished: bool = False
     gangs: int = 1
@@ -151,6 +152,7 @@ def record_of(
     *,
     succeeded: int = 0,
     completions: int | None = None,
+    failed_for_good: int = 0,
     gaps: Gaps = NO_GAPS,
     is_suspended: bool = False,
     is_finished: bool = False,
@@ -179,6 +181,7 @@ def record_of(
         templates=tuple(templates),
         succeeded=succeeded,
         completions=completions,
+        failed_for_good=failed_for_good,
         gaps=gaps,
         is_suspended=is_suspended,
         is_finished=is_finished,

@@ -38,6 +38,7 @@ from tests.workload_pods import (
     training_pods,
     workload,
 )
+from topology.pod_set.gaps import NO_GAPS
 
 REPORTED = partial(pytest.mark.xfail, strict=True)
 Thing = dict[str, Any]
@@ -93,7 +94,6 @@ def test_a_rule_for_pods_that_are_not_evicted_is_none_for_those_that_are() -> No
     assert limit is not None
 
 
-@REPORTED(reason="status.failedIndexes is not read")
 def test_an_index_that_has_failed_for_good_has_no_pod_any_more() -> None:
     """Resumed or evicted as a whole such a Job makes pods of the other indexes, and never more.
 
@@ -104,7 +104,6 @@ def test_an_index_that_has_failed_for_good_has_no_pod_any_more() -> None:
     assert spec_of(GangKey("default", "w", "job", "uid-w"), record).pods == 3
 
 
-@REPORTED(reason="the numbers of pods that have succeeded are not read")
 def test_the_rest_of_a_job_is_placed_by_its_numbers_when_it_is_resumed() -> None:
     """Indexes 1 to 3, as 0 has succeeded: nothing is wrong with them."""
     world = World(four_racks())
@@ -116,6 +115,67 @@ def test_the_rest_of_a_job_is_placed_by_its_numbers_when_it_is_resumed() -> None
         world.put(pod(f"w-{at}", owner=owner, labels=labels, annotations={REQUIRED: RACK}))
     world.tick()
     assert world.reports == []
+
+
+INDEXED = {"parallelism": 4, "completions": 12, "completionMode": "Indexed"}
+
+
+def indexed_pods(*numbers: int) -> list[PodRecord]:
+    """Pods of Job `w` by their numbers, two of them to a node."""
+    owner, said = job_owner("w"), {REQUIRED: BLOCK}
+    return [
+        pod(f"w-{at}", gpus=4, owner=owner, labels={COMPLETION_INDEX: str(at)}, annotations=said)
+        for at in numbers
+    ]
+
+
+def two_by_two(placed: Mapping[str, str], pods: list[PodRecord]) -> bool:
+    """Whether these pods, in their order, share the nodes in pairs."""
+    nodes = [placed.get(each.name) for each in pods]
+    return None not in nodes and nodes[0::2] == nodes[1::2] and nodes == sorted(map(str, nodes))
+
+
+def test_pods_that_come_after_others_have_ended_are_placed_by_the_numbers_that_are_left() -> None:
+    """Fewer run at a time than there are: 0, 2 and 3 have succeeded, 5 has failed for good."""
+    world = World(four_racks())
+    ended = {"succeeded": 3, "completedIndexes": "0,2,3", "failedIndexes": "5"}
+    said = {**INDEXED, "backoffLimitPerIndex": 0}
+    world.put(read(decode_job, said, ended, uid="uid-job-w"))
+    pods = indexed_pods(1, 4, 6, 7)
+    world.put(*reversed(pods))
+    world.tick()
+    assert two_by_two(world.schedule(*pods), pods)
+    assert world.reports == []
+
+
+def test_a_pod_that_comes_again_gets_its_place_whatever_has_ended() -> None:
+    world = World(four_racks())
+    ended = {"succeeded": 4, "completedIndexes": "0-3"}
+    world.put(read(decode_job, INDEXED, ended, uid="uid-job-w"))
+    pods = indexed_pods(4, 5, 6, 7)
+    world.put(*pods)
+    world.tick()
+    placed = world.schedule(*pods)
+    world.delete(world.pods[pods[2].uid])
+    again = msgspec.structs.replace(pods[2], uid="uid-again")
+    world.put(again)
+    world.tick()
+    assert world.schedule(again)[again.name] == placed[pods[2].name]
+    assert world.reports == []
+
+
+def test_numbers_count_only_where_pods_have_some() -> None:
+    """A Job that was indexed once and is not may say what it said; no pod of it has a number."""
+    said = {"parallelism": 4, "completions": 12}
+    found = read(decode_job, said, {"completedIndexes": "0-3", "failedIndexes": "4-11"})
+    (leaf,) = spec_of(GangKey("default", "w", "job", "uid-w"), found).leaves()
+    assert (leaf.pods, leaf.gaps) == (4, NO_GAPS)
+
+
+def test_a_job_whose_last_indexes_have_failed_has_no_pods_any_more() -> None:
+    said = {**INDEXED, "backoffLimitPerIndex": 0}
+    found = read(decode_job, said, {"succeeded": 2, "failedIndexes": "1-40"})
+    assert spec_of(GangKey("default", "w", "job", "uid-w"), found).pods == 0
 
 
 @REPORTED(reason="pods in excess are deleted at first sight, whatever declares the size")
@@ -609,12 +669,6 @@ def test_ordinals_may_begin_anywhere() -> None:
         world.put(pod(f"w-{at}", owner=owner, labels=labels, annotations={REQUIRED: RACK}))
     world.tick()
     assert world.reports == []
-
-
-def two_by_two(placed: Mapping[str, str], pods: list[PodRecord]) -> bool:
-    """Whether these pods, in their order, share the nodes in pairs."""
-    nodes = [placed.get(each.name) for each in pods]
-    return None not in nodes and nodes[0::2] == nodes[1::2] and nodes == sorted(map(str, nodes))
 
 
 def started_at(start: int, pods: int, **more: Any) -> tuple[World, list[PodRecord]]:
