@@ -19,6 +19,8 @@ from app.dialects.workloads.kubeflow import (
     OPERATOR,
     REPLICA_INDEX,
     REPLICA_TYPE,
+    WORKER,
+    least_of,
 )
 
 MPI_KIND = MPI
@@ -59,8 +61,8 @@ def mpi_job(of: Object) -> Iterator[Part]:
         job = made(of, jobs.JOB, f"{name}-launcher", {"spec": {}})
         template = mapping(launcher, "template", where)
         yield pod(job, template, f"{name}-launcher", labels, where=f"{where}template.")
-    workers, where = mapping(of, f"{path}.Worker"), f"{path}.Worker."
-    for at in range(number(workers, "replicas", 1, where) if workers else 0):
+    workers, where = mapping(of, f"{path}.{WORKER}"), f"{path}.{WORKER}."
+    for at in range(number(workers, "replicas", least_of(MPI, WORKER), where)):
         labels = {**common, JOB_ROLE: "worker", REPLICA_INDEX: str(at + is_worker)}
         template = mapping(workers, "template", where)
         yield pod(of, template, f"{name}-worker-{at}", labels, where=f"{where}template.")

@@ -31,7 +31,6 @@ from app.dialects.workloads.record import (
     Template,
     Templates,
     WorkloadRecord,
-    or_one,
     record_of,
 )
 from app.dialects.workloads.templates import TemplatePlace
@@ -55,7 +54,7 @@ OPERATOR = PREFIX + "operator-name"
 JOB_ROLE = PREFIX + "job-role"  # the MPI operator writes this one instead of the replica type
 MPI = "MPIJob"
 MPI_OPERATOR = "mpi-operator"
-LAUNCHER = "Launcher"
+LAUNCHER, WORKER = "Launcher", "Worker"
 FIELDS = {  # kind -> the prefix of its field of replica specs, and its version
     "PyTorchJob": ("pytorch", "v1"),
     "TFJob": ("tf", "v1"),
@@ -148,7 +147,7 @@ def decode_training_job(raw: Json, keep: Keep, *, kind: str) -> WorkloadRecord:
             msgspec.structs.replace(
                 templates.read(
                     name,
-                    or_one(replica.replicas),
+                    least_of(kind, name) if replica.replicas is None else replica.replicas,
                     replica.template,
                     comes_later=is_gradual and name == LAUNCHER,
                     jobs=int(bool(spec.run_launcher_as_worker and name == LAUNCHER)),
@@ -163,6 +162,17 @@ def decode_training_job(raw: Json, keep: Keep, *, kind: str) -> WorkloadRecord:
         is_gradual=is_gradual,
         deadline_seconds=_deadline(kind, policy),
     )
+
+
+def least_of(kind: str, replica_type: str) -> int:
+    """How many pods a replica type has that says no number.
+
+    The MPI operator fills that in for itself alone, never stores it, and starts no job without
+    workers that has a type for them.
+    Source: mpi-operator v0.7 pkg/apis/kubeflow/v2beta1/default.go, setDefaultsTypeWorker;
+    training-operator v1.9 pkg/apis/kubeflow.org/v1/defaulting_utils.go.
+    """
+    return 0 if (kind, replica_type) == (MPI, WORKER) else 1
 
 
 def _deadline(kind: str, policy: _RunPolicy) -> int:

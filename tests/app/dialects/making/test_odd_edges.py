@@ -1,18 +1,13 @@
-"""What controllers make of objects at their edges.
-
-A test with the mark `REPORTED` says what is right and is not so yet; it goes when that is mended.
-"""
+"""What controllers make of objects at their edges."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import pytest
 
 from app.dialects.making import MAKERS, Misfit
 
-REPORTED = partial(pytest.mark.xfail, strict=True)
 Thing = dict[str, Any]
 MOST = 2**31 - 1
 
@@ -269,7 +264,6 @@ def test_what_names_no_task_is_named(names: object) -> None:
             "MPIJob",
             {"mpiReplicaSpecs": {"Worker": {"template": {}}}},
             id="mpi_workers",
-            marks=REPORTED(reason="what says no number of replicas has one, of whichever kind"),
         ),
     ],
 )

@@ -19,7 +19,7 @@ from app.dialects.workloads import Template, WorkloadRecord
 from app.dialects.workloads.job import decode_job
 from app.dialects.workloads.job_set import decode_job_set
 from app.dialects.workloads.job_set_failures import MOST_RULES
-from app.dialects.workloads.kubeflow import decode_training_job
+from app.dialects.workloads.kubeflow import FIELDS, decode_training_job
 from app.dialects.workloads.leader_worker_set import decode_leader_worker_set
 from app.dialects.workloads.record import FailureRule, failure_limit_of
 from app.dialects.workloads.stateful_set import decode_stateful_set
@@ -755,7 +755,6 @@ def test_a_worker_is_made_anew_though_a_pod_that_is_no_member_has_succeeded() ->
     assert len(world.schedule(again(pods[3]))) == 1
 
 
-@REPORTED(reason="a replica type without a number has one pod, of whichever kind")
 def test_an_mpi_job_that_says_no_number_has_no_workers() -> None:
     """Its operator fills that in for itself alone, and never stores it.
 
@@ -764,3 +763,10 @@ def test_an_mpi_job_that_says_no_number_has_no_workers() -> None:
     parts = {name: {"template": template(requests={GPU: 8})} for name in ("Launcher", "Worker")}
     spec = {"mpiReplicaSpecs": parts}
     assert read(partial(decode_training_job, kind="MPIJob"), spec).pods == 1
+
+
+@pytest.mark.parametrize("kind", [kind for kind in FIELDS if kind != "MPIJob"])
+def test_a_job_of_the_training_operator_that_says_no_number_has_one_of_each(kind: str) -> None:
+    """Source: training-operator v1.9 pkg/apis/kubeflow.org/v1, setDefaultReplicas of each kind."""
+    spec = {f"{FIELDS[kind][0]}ReplicaSpecs": {"Worker": {"template": template(requests={GPU: 8})}}}
+    assert read(partial(decode_training_job, kind=kind), spec).pods == 1
