@@ -247,7 +247,7 @@ class EngineOptions(BaseModel):
     replace_on_pod_termination: bool = True  # as soon as a pod on a node that is not ready ends
     # Evict a gang whose lost member has no other node; needs the ClusterRole corral-evict.
     fail_fast: bool = False
-    delete_excess_pods: bool = False  # needs the ClusterRole corral-delete-excess
+    delete_excess_pods: bool = False  # of pod groups; needs the ClusterRole corral-delete-excess
 
     # Ordinary pods
     # /prioritize, where no HyperNode decides: first the nodes where the pod leaves the least that

@@ -1,4 +1,4 @@
-"""Which controllers make a pod again that was evicted before it ran.
+"""Which controllers make a pod again that was evicted before it ran, or deleted.
 
 Of others it is not known: those of workflows take the eviction for the end of a step, as do those
 of a driver that counts its executors.

@@ -2,7 +2,7 @@
 
     EmitEvent  about the gang, on its owner, or about one pod: each sentence once, and again while
                it is true where it was not written
-    Delete     pods in excess of what their gang declares, where the settings say so
+    Delete     pods in excess of what they say themselves, where the settings say so
 
 A verdict on a gang that runs is reported only after a moment: nodes that fail together are seen
 to fail one after the other.
@@ -14,6 +14,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from app.dialects.owners import makes_again
 from app.dialects.spec import GangKey
 from app.kube.core.objects import PodRecord
 from app.state.effects import (
@@ -194,7 +195,14 @@ class Reports:
         gang.reporting.pods -= gang.reporting.outside.keys()
 
     def _delete(self, gang: Gang, pod: PodRecord, sentence: str) -> None:
-        if self.settings.delete_excess_pods:
+        """Delete a pod that nobody else does.
+
+        A controller removes pods of its own that are too many, and a pod that is deleted has failed
+        to it. What its object declares may also be known later than the pods are.
+        """
+        spec = gang.membership.spec
+        is_nobodys = spec is not None and spec.is_said and not makes_again(pod.owner)
+        if self.settings.delete_excess_pods and is_nobodys:
             self.outbox.add(Delete(gang.key, pod.namespace, pod.name, pod.uid, sentence))
 
     def gives_way(self, gang: Gang, sentence: str) -> None:

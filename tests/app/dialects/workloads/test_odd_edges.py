@@ -178,7 +178,6 @@ def test_a_job_whose_last_indexes_have_failed_has_no_pods_any_more() -> None:
     assert spec_of(GangKey("default", "w", "job", "uid-w"), found).pods == 0
 
 
-@REPORTED(reason="pods in excess are deleted at first sight, whatever declares the size")
 def test_pods_of_a_job_that_grows_may_come_before_it_is_known_to_have_grown() -> None:
     """They are of two watches. A pod that is deleted counts as failed in its Job (backoffLimit)."""
     world = World(four_racks(), delete_excess_pods=True)

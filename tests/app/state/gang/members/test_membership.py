@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from app.kube.core.objects import Owner
 from app.kube.watch.events import Listed
 from app.state.effects import Delete, EmitEvent
 from app.state.gang.gang import Phase
@@ -28,6 +29,36 @@ def test_kep_976_an_excess_pod_is_deleted_where_the_settings_say_so():
     for _ in range(5):
         world.tick()
     assert [effect.name for effect in world.told(Delete)] == ["g9"]
+
+
+def test_pods_beyond_what_a_workload_declares_are_its_controllers_to_delete():
+    """It may have grown, or it removes them itself; a pod that we delete has failed to it."""
+    world = World(four_racks(), jobs=[job("j", 2)], delete_excess_pods=True)
+    world.put(*job_pods("j", 3, **{REQUIRED: RACK}))
+    for _ in range(5):
+        world.tick()
+    assert "is one more than the 2 pods" in world.filter(world.pods["uid-j-2"]).sentence
+    assert world.told(Delete) == []
+
+
+@pytest.mark.parametrize(
+    ("owner", "is_deleted"),
+    [
+        pytest.param(None, True, id="nobody"),
+        pytest.param(Owner("v1", "Pod", "driver", "uid-driver"), True, id="driver"),
+        pytest.param(Owner("example.com/v1", "Flow", "f", "uid-f"), True, id="unknown"),
+        pytest.param(job_owner("j"), False, id="job"),
+        pytest.param(Owner("apps/v1", "ReplicaSet", "r", "uid-r"), False, id="replica_set"),
+        pytest.param(Owner("ray.io/v1", "RayCluster", "r", "uid-r"), False, id="ray_cluster"),
+    ],
+)
+def test_a_pod_of_a_group_is_not_deleted_that_its_controller_would_make_again(owner, is_deleted):
+    world = started(delete_excess_pods=True)
+    world.put(replacement(owner=owner))
+    for _ in range(5):
+        world.tick()
+    assert "is one more than the 4 pods" in world.filter(world.pods["uid-g9"]).sentence
+    assert bool(world.told(Delete)) is is_deleted
 
 
 def test_kep_976_excess_pods_before_admission_the_youngest_are_left_out():
