@@ -51,6 +51,7 @@ _KEPT = frozenset(
         *pod_groups.KEPT,
         *in_charge.KEPT,
         *corral.KEPT,
+        rules.ELASTIC,
         *(key for kind in workloads.KINDS for key in kind.kept),
     )
 )

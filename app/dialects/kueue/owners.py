@@ -30,7 +30,8 @@ def flaw(key: GangKey, objects: Collection[ObjectRecord], scheduler_name: str) -
     records = [each for each in objects if isinstance(each, WorkloadRecord)]
     for record in records:
         # Most of a JobSet's thousands of Jobs say nothing themselves, and have one template.
-        if len(record.templates) > 1 or keys.asks_together(record.annotations):
+        says_more = rules.ELASTIC in record.annotations or keys.asks_together(record.annotations)
+        if len(record.templates) > 1 or says_more:
             for found in _flaws(_owner(record, scheduler_name)):
                 return f"{record.kind} {record.namespace}/{record.name}: {found}"
     if key.source != job_set.SOURCE or any(each.kind == job_set.JOB_SET.kind for each in records):

@@ -1,12 +1,8 @@
-"""Words that one place reads and another does not: the webhook, the reader, templates, versions.
-
-A test with the mark `REPORTED` says what is right and is not so yet; it goes when that is mended.
-"""
+"""Words that one place reads and another does not: the webhook, the reader, templates, versions."""
 
 from __future__ import annotations
 
 import json
-from functools import partial
 
 import msgspec
 import pytest
@@ -21,10 +17,9 @@ from app.dialects.workloads import Template
 from app.kube.decoding.decode import decode_pod
 from app.kube.watch.events import Listed
 from tests.app.state.world import World, four_racks
-from tests.records import GPU, GROUP, RACK, REQUIRED, UNCONSTRAINED, group, pod
+from tests.records import GPU, GROUP, RACK, REQUIRED, UNCONSTRAINED, group, job, job_pods, pod
 from tests.workload_pods import COMPLETION_INDEX, job_set, workload
 
-REPORTED = partial(pytest.mark.xfail, strict=True)
 INDEX_LABEL = "kueue.x-k8s.io/pod-group-pod-index-label"
 POD_INDEX = "kueue.x-k8s.io/pod-group-pod-index"
 ELASTIC = "kueue.x-k8s.io/elastic-job"
@@ -118,9 +113,47 @@ def test_templates_of_which_none_requests_anything_need_not_say_so() -> None:
     assert list(DIALECTS.rules_together(TemplateOwner("g", "K", {}, pod_sets))) == []
 
 
-@REPORTED(reason="elastic-job is read by the webhook alone")
 def test_an_elastic_job_is_told_by_the_reader_what_the_webhook_refuses() -> None:
     assert DIALECTS.keeps(ELASTIC)
+
+
+@pytest.mark.parametrize(
+    ("said", "asks", "is_refused"),
+    [
+        pytest.param("true", {REQUIRED: RACK}, True, id="level"),
+        pytest.param("true", {UNCONSTRAINED: "true"}, False, id="anywhere"),
+        pytest.param("false", {REQUIRED: RACK}, False, id="not_elastic"),
+    ],
+)
+def test_pods_of_an_elastic_job_that_came_without_the_webhook_are_told_its_rule(
+    said: str, asks: dict[str, str], is_refused: bool
+) -> None:
+    world = World(four_racks())
+    its = (Template("", 2, asks, scheduler="corral"),)
+    world.put(msgspec.structs.replace(job("j", 2), annotations={ELASTIC: said}, templates=its))
+    pods = job_pods("j", 2, **asks)
+    world.put(*pods)
+    world.tick()
+    assert len(world.schedule(*pods)) == (0 if is_refused else 2)
+    told = [each for each in world.reports if ELASTIC in each]
+    assert bool(told) is is_refused
+    assert all(f"annotations[{REQUIRED}]: Forbidden" in each for each in told)
+
+
+def test_a_job_that_runs_and_becomes_elastic_runs_on() -> None:
+    world = World(four_racks())
+    before, pods = job("j", 2), job_pods("j", 2, **{REQUIRED: RACK})
+    world.put(before, *pods)
+    world.tick()
+    assert len(world.schedule(*pods)) == 2
+    its = (Template("", 2, {REQUIRED: RACK}, scheduler="corral"),)
+    world.put(msgspec.structs.replace(before, annotations={ELASTIC: "true"}, templates=its))
+    lost = world.pods[pods[0].uid]
+    world.delete(lost)
+    again = msgspec.structs.replace(pods[0], uid="uid-again", name="again")
+    world.put(again)
+    world.tick()
+    assert world.schedule(again) == {"again": lost.node}
 
 
 def test_the_webhook_refuses_an_elastic_job_that_requires_a_level() -> None:
