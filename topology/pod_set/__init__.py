@@ -7,5 +7,5 @@ from nodes to ranks.
 Read in this order: `search` (which level and domains), `assign` (down to nodes), `balanced` with
 `knapsack` (the same number in every domain), `fewest` (where a pod set needs the fewest domains;
 the one choice that is not Kueue's), `unplaced` (pods that are missing beside pods that stay),
-`ranks` (which pod goes to which node).
+`ranks` with `gaps` (which pod goes to which node).
 """
