@@ -257,7 +257,11 @@ PLANTED = (
     ),
     Planted(
         "app.dialects.workloads.job_set.spec_of",
-        Change("condition", "len(made) >= expected", becomes="made"),
+        Change(
+            "condition",
+            "len(made) >= expected and len(begun) in (0, len(made))",
+            becomes="len(begun) in (0, len(made))",
+        ),
         "a JobSet starts before all its Jobs exist",
     ),
     Planted(
