@@ -1121,8 +1121,8 @@ PLANTED = (
         "app.state.born.suspended.Suspended.review",
         Change(
             "condition",
-            "now >= self._sent_at.get(uid, now - AGAIN_SECONDS) + AGAIN_SECONDS",
-            becomes="uid not in self._sent_at",
+            "now >= sent_at + doubled(AGAIN_SECONDS, times, MOST_SECONDS)",
+            becomes="not times",
         ),
         "that a Job goes on is sent once, and never again if that fails",
         test="tests/app/state/born/test_suspended.py::"
