@@ -86,8 +86,11 @@ def _phase(group: PodGroupRecord, view: GangView) -> str:
     ready = view.bound + view.succeeded
     if view.phase == "done" and view.succeeded and ready >= group.least:
         return "Completed"
-    if view.bound:
-        return "Running" if ready >= group.least else "Unknown"
+    if view.bound and ready >= group.least:
+        return "Running"
+    # While its pods are being bound, Unknown would be an event to which a vcjob may restart.
+    if view.bound and (view.phase != "binding" or group.phase == "Unknown"):
+        return "Unknown"
     if group.phase == "Completed" and not view.phase:
         return "Completed"
     return "Pending" if view.no_room else "Inqueue"
