@@ -58,8 +58,8 @@ class NativeDialect(Dialect):
 
     def sorts(self, record: ObjectRecord) -> object:
         if isinstance(record, PodGroupRecord):
-            wants = record.level, record.constraint, record.slices, record.is_basic
-            return (*wants, record.flaw, record.parent)
+            wants = record.level, record.constraint, record.together, record.slices
+            return (*wants, record.is_basic, record.flaw, record.parent)
         if isinstance(record, CompositeRecord):
             return (trees.has_level(record), record.flaw, record.parent)
         return None

@@ -92,7 +92,7 @@ def is_left_to_job(group: PodGroupRecord, pod: PodRecord) -> bool:
     is_bare = group.is_basic and not (group.flaw or group.parent or group.level or group.slices)
     return (
         is_bare
-        and group.constraint == ANYWHERE
+        and {group.constraint, group.together} == {ANYWHERE}
         and owning_job(pod) is not None
         and keys_of_topology.asks_for_topology(pod.annotations)
     )
@@ -115,7 +115,8 @@ def asked_in(pod: PodRecord, objects: Collection[ObjectRecord]) -> str:
     group = None if gang is None else group_in(gang, objects)
     asks = bool(asked_besides(pod.labels, pod.annotations))
     if group is not None:
-        asks |= bool(group.level or group.slices or group.constraint != ANYWHERE)
+        asks |= bool(group.level or group.slices)
+        asks |= {group.constraint, group.together} != {ANYWHERE}
         asks |= bool(group.parent) and trees.levels_around(group, objects)
     return GROUP_FIELD if asks else ""
 

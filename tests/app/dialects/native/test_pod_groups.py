@@ -198,6 +198,7 @@ def test_the_pod_group_counts_before_what_annotations_say():
 
 
 OF_JOB = {"owner": Owner("batch/v1", "Job", "j", "u")}
+TOGETHER = {"corral.dev/workload-required-topology": BLOCK}
 
 
 def test_a_basic_group_made_for_a_job_does_not_make_its_annotations_say_less():
@@ -218,6 +219,7 @@ def test_a_basic_group_made_for_a_job_does_not_make_its_annotations_say_less():
         pytest.param({}, {REQUIRED: RACK}, {}, id="pods_of_no_job"),
         pytest.param({"key": BLOCK}, {REQUIRED: RACK}, OF_JOB, id="a_level"),
         pytest.param({"annotations": {PREFERRED: RACK}}, {REQUIRED: RACK}, OF_JOB, id="words"),
+        pytest.param({"annotations": TOGETHER}, {REQUIRED: RACK}, OF_JOB, id="words_for_all"),
         pytest.param({"least": 2}, {REQUIRED: RACK}, OF_JOB, id="a_gang"),
     ],
 )
@@ -270,6 +272,13 @@ def test_its_pods_are_claimed_anew_when_it_becomes_mistaken_and_not_when_it_grow
     good, grown, mistaken = group(least=2), group(least=3), group(least=0)
     assert ON.sorts(good) == ON.sorts(grown)
     assert ON.sorts(mistaken) not in (ON.sorts(good), None)
+
+
+def test_a_level_for_all_pods_together_is_asked_for_by_a_user():
+    asking = group(least=2, annotations=TOGETHER)
+    assert ON.of(KEY).asked_in(member("a"), [asking]) == "spec.schedulingGroup.podGroupName"
+    assert ON.of(KEY).asked_in(member("a"), [group(least=2)]) == ""
+    assert ON.sorts(asking) != ON.sorts(group(least=2))
 
 
 # -- who starts them -------------------------------------------------------------------------------
