@@ -18,6 +18,7 @@ class GangView:
     succeeded: int = 0
     failed: int = 0
     no_room: str = ""  # why it gets no pods yet: its pool has no room for them
+    is_binding: bool = False  # some of them are being bound
     is_scheduled: bool = False  # all pods that it takes to start have nodes, or have succeeded
     is_ready: bool = False  # as many pods of each leaf are ready
     is_unhealthy: bool = False  # fewer than that have a node and do not fail

@@ -89,7 +89,7 @@ def _phase(group: PodGroupRecord, view: GangView) -> str:
     if view.bound and ready >= group.least:
         return "Running"
     # While its pods are being bound, Unknown would be an event to which a vcjob may restart.
-    if view.bound and (view.phase != "binding" or group.phase == "Unknown"):
+    if view.bound and (not view.is_binding or group.phase == "Unknown"):
         return "Unknown"
     if group.phase == "Completed" and not view.phase:
         return "Completed"

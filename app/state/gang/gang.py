@@ -241,6 +241,11 @@ class Gang:
         }
 
     @property
+    def is_binding(self) -> bool:
+        """Whether some of its pods are being bound."""
+        return bool(self._under_way())
+
+    @property
     def is_being_born(self) -> bool:
         """Whether it has places for pods that are created in them, and needs every one of these."""
         birth = self.birth

@@ -148,6 +148,7 @@ class Statuses:
             gang.reporting.sentence if says_why else "",
             ended["Succeeded"],
             ended["Failed"],
+            is_binding=gang.is_binding,
             is_scheduled=_is_scheduled(gang.membership, spec, ended["Succeeded"]),
             settled=gang.membership.settled if spec.counts_by_leaf else None,
         )

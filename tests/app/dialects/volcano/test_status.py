@@ -55,7 +55,9 @@ def counts(running: int = 0, succeeded: int = 0, failed: int = 0) -> dict[str, i
             id="it_waits",
         ),
         pytest.param(GangView("placed", 2, 0, ""), "Inqueue", [], id="planned"),
-        pytest.param(GangView("binding", 2, 1, ""), "Inqueue", [], id="some_are_bound_first"),
+        pytest.param(
+            GangView("binding", 2, 1, "", is_binding=True), "Inqueue", [], id="some_are_bound_first"
+        ),
         pytest.param(GangView("repairing", 2, 1, ""), "Unknown", [], id="too_few_run"),
         pytest.param(
             GangView("running", 2, 2, ""), "Running", [condition("Scheduled", READY)], id="runs"
