@@ -148,6 +148,8 @@ class Statuses:
             gang.reporting.sentence if says_why else "",
             ended["Succeeded"],
             ended["Failed"],
+            # What its pods had was its earlier object's: a vcjob that restarts waits like any.
+            no_room="" if gang.membership.members_live else self.pools.refusal(gang.key),
             is_binding=gang.is_binding,
             is_scheduled=_is_scheduled(gang.membership, spec, ended["Succeeded"]),
             settled=gang.membership.settled if spec.counts_by_leaf else None,
@@ -156,7 +158,7 @@ class Statuses:
         if dialect.reads_health and view.bound:
             view = self._with_health(view, gang, spec)
         patches = tuple(dialect.statuses(spec, self.objects.of(gang.key), view))
-        if patches:
+        if patches and not view.no_room:
             self.pools.grant(gang.key)
         return patches
 

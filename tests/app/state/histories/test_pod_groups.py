@@ -440,3 +440,33 @@ def test_pods_that_are_there_do_not_wait_for_the_queue():
     world.put(queue_of(1))
     assert len(placed(world, *pods(2))) == 2
     assert {each.status["phase"] for each in statuses(world)} <= {"Inqueue", "Running"}
+
+
+def test_a_vcjob_that_restarts_waits_for_its_queue_while_its_pods_before_still_end():
+    """Volcano deletes the PodGroup of a job that restarts, and makes one of the same name."""
+    needs = {"minResources": {"nvidia.com/gpu": 2}}
+    a, b = (msgspec.structs.replace(job_of(name), uid=f"uid-{name}") for name in ("a", "b"))
+    before = group(2, name=a.pod_group, **needs)
+    world = world_of(before, jobs=[a], scheduler_name="corral")
+    world.put(queue_of(2))
+    its = [msgspec.structs.replace(each, annotations={GROUP_NAME: a.pod_group}) for each in pods(2)]
+    assert len(placed(world, *its)) == 2
+    world.put(b, group(2, name=b.pod_group, **needs))
+    world.tick()
+    for each in its:
+        world.put(msgspec.structs.replace(world.pods[each.uid], is_terminating=True))
+    world.delete(before)
+    world.tick()
+    assert (statuses(world)[-1].gang.name, last_status(world)["phase"]) == (b.pod_group, "Inqueue")
+    anew = msgspec.structs.replace(group(2, name=a.pod_group, **needs), uid="uid-anew")
+    world.put(anew)
+    world.tick()
+    (said,) = [each.status for each in statuses(world) if each.uid == "uid-anew"]
+    assert said["phase"] == "Pending"
+    assert said["conditions"][0]["message"] == "Queue default has no 2 nvidia.com/gpu left"
+    for each in its:
+        world.delete(world.pods[each.uid])
+    world.put(group(2, name=b.pod_group, phase="Completed", version="2", **needs))
+    world.tick()
+    said = [each.status for each in statuses(world) if each.uid == "uid-anew"][-1]
+    assert said["phase"] == "Inqueue"
