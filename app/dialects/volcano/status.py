@@ -71,10 +71,15 @@ def status_of(
 def _will_be_ours(group: PodGroupRecord, objects: Collection[ObjectRecord], scheduler: str) -> bool:
     """Whether the pods are to be scheduled by us, of a PodGroup that has none yet."""
     return any(
-        (isinstance(each, VolcanoJobRecord) and is_named(each.scheduler, scheduler))
+        (isinstance(each, VolcanoJobRecord) and _names(each, scheduler))
         or (isinstance(each, WorkloadRecord) and _is_for(group, each) and each.names(scheduler))
         for each in objects
     )
+
+
+def _names(job: VolcanoJobRecord, scheduler: str) -> bool:
+    """Whether some of a vcjob's pods are to be scheduled by us."""
+    return any(is_named(each, scheduler) for each in job.schedulers)
 
 
 def _is_for(group: PodGroupRecord, job: WorkloadRecord) -> bool:

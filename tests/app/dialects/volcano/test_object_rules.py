@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from app.dialects.registry import DIALECTS
+from app.dialects.volcano.jobs import decode_job
 from app.dialects.volcano.members import MOST_CHARACTERS, MOST_PATTERNS, MOST_REQUIREMENTS
 from app.dialects.volcano.pod_groups import decode_pod_group
 from app.errors import DecodeError
@@ -556,3 +557,18 @@ def test_nulls_everywhere_are_nothing(content: Object) -> None:
         ("batch.volcano.sh/v1alpha1", "Job"),
     ):
         assert flaws({"apiVersion": version, "kind": kind, **content}) == []
+
+
+@pytest.mark.parametrize(
+    ("tasks", "schedulers"),
+    [
+        pytest.param([{}, None, {"template": {"spec": None}}], ("corral",), id="none_is_named"),
+        pytest.param([{"template": {"spec": {"schedulerName": "a"}}}] * 2, ("a",), id="one"),
+        pytest.param("none", ("corral",), id="no_tasks"),
+        pytest.param([{}] * 25_000, ("corral",), id="more_than_any_real_one_has"),
+    ],
+)
+def test_the_schedulers_of_a_vcjob_are_those_of_its_templates(tasks, schedulers):
+    spec = {"schedulerName": "corral", "tasks": tasks}
+    made = {"metadata": {"name": "j", "namespace": "default", "uid": "u"}, "spec": spec}
+    assert decode_job(msgspec.json.encode(made)).schedulers == schedulers

@@ -18,7 +18,7 @@ KEY = GangKey("default", "pg", "volcano")
 PATH = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups/pg"
 READY = "tasks in gang are ready to be scheduled"
 OURS = VolcanoJobRecord(
-    kind="Job", namespace="default", name="j", uid="u", version="1", scheduler="corral"
+    kind="Job", namespace="default", name="j", uid="u", version="1", schedulers=("corral",)
 )
 
 

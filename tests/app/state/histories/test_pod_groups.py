@@ -233,26 +233,34 @@ def test_hyper_nodes_that_go_move_nothing_that_runs():
 # -- statuses --------------------------------------------------------------------------------------
 
 
-def job(scheduler):
-    made = vcjob("train", task("worker", 2), scheduler=scheduler)
+def job(scheduler, *of_templates):
+    tasks = [task(f"t{at}", 2) for at, _ in enumerate(of_templates or ("",))]
+    for its, name in zip(tasks, of_templates, strict=False):
+        its["template"]["spec"]["schedulerName"] = name
+    made = vcjob("train", *tasks, scheduler=scheduler)
     made["metadata"] |= {"uid": "u1"}
     return decode_job(msgspec.json.encode(made))
 
 
 @pytest.mark.parametrize(
-    ("scheduler", "ours", "is_written"),
+    ("schedulers", "ours", "is_written"),
     [
-        ("corral", "corral", True),
-        ("volcano", "corral", False),
-        ("", "corral", False),
-        ("volcano", "", True),
+        (["corral"], "corral", True),
+        (["volcano"], "corral", False),
+        ([""], "corral", False),
+        (["volcano"], "", True),
+        # A template's counts before that of the vcjob, which Volcano's webhook fills in.
+        (["volcano", "corral"], "corral", True),
+        (["volcano", "", "corral"], "corral", True),
+        (["corral", "volcano"], "corral", False),
+        (["corral", "volcano", ""], "corral", True),
     ],
 )
 def test_a_pod_group_without_pods_is_inqueue_if_its_vcjob_names_our_scheduler(
-    scheduler, ours, is_written
+    schedulers, ours, is_written
 ):
     group_of_job = group(2, name="train-u1")
-    world = world_of(group_of_job, jobs=[job(scheduler)], scheduler_name=ours)
+    world = world_of(group_of_job, jobs=[job(*schedulers)], scheduler_name=ours)
     found = [each for each in statuses(world) if each.gang.name == "train-u1"]
     expected = [(PATH("train-u1"), "Inqueue")] if is_written else []
     assert [(each.path, each.status["phase"]) for each in found] == expected
