@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import attrgetter
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -290,13 +291,13 @@ class Topologies:
         return self._split.follow(labelled, [name for name in labelled if name not in joined])
 
     def _declared(self) -> list[TopologySpec]:
-        """What objects declare by the keys of labels; of one name the last counts."""
-        return [
-            spec
-            for of_kind in self._by_labels.values()
-            for specs in of_kind.values()
-            for spec in specs
-        ]
+        """What objects declare by the keys of labels; of one name the last counts.
+
+        In whatever order they came: by their kinds and names, as after a restart.
+        """
+        of_kinds = (self._by_labels[kind] for kind in sorted(self._by_labels))
+        every = ((spec for specs in each.values() for spec in specs) for each in of_kinds)
+        return [spec for specs in every for spec in sorted(specs, key=attrgetter("name"))]
 
     def _try(
         self,

@@ -10,6 +10,7 @@ from app.process.engine_settings import engine_settings
 from app.settings import Settings
 from app.state.cache.books import ALL_NODES
 from app.state.domains.topologies import DEFAULT
+from tests.app.dialects.grove.objects import topology_record
 from tests.app.state.world import World, four_racks, members
 from tests.records import BLOCK, RACK, job, node, topology
 from topology.model.levels import LEVELS_MAX, NODE_LEVEL
@@ -47,6 +48,16 @@ def test_a_gang_is_placed_in_a_topology_of_sixteen_levels(levels, narrowest, is_
     pods = members("g", 2, narrowest)
     world.put(*pods)
     assert set(world.schedule(*pods).values()) in ({"n0", "n1"}, {"n2", "n3"})
+
+
+@pytest.mark.parametrize("is_binding_first", [True, False])
+def test_of_two_kinds_that_declare_one_name_the_same_one_counts_in_any_order(is_binding_first):
+    """As where Grove was upgraded, and the object of the kind before is still there."""
+    before = topology_record("net", BLOCK)
+    binding = topology_record("net", BLOCK, RACK, kind="ClusterTopologyBinding")
+    world = World(four_racks(), levels=())
+    world.put(*((binding, before) if is_binding_first else (before, binding)))
+    assert world.engine.books.topologies["grove.io/net"].tree.levels == (BLOCK, RACK, NODE_LEVEL)
 
 
 def test_seventeen_levels_are_told_and_not_used():
