@@ -12,7 +12,7 @@ import pytest
 from tests.cluster import GPU, RACK, Cluster, Object, Objects, grid
 from tests.controlplane.jobset_lws import LEADER_WORKER_SETS
 from tests.controlplane.kinds import job_set, leader_worker_set
-from tests.controlplane.kubelet import report, start_bound_pods
+from tests.controlplane.kubelet import end_deleted_pods, report, start_bound_pods
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.seen import START_SECONDS, racks_of
 from tests.corral_process import CorralProcess
@@ -92,7 +92,7 @@ def test_a_group_that_loses_a_pod_is_whole_in_one_rack_again(
 ) -> None:
     cluster.create(leader_worker_set("lws", IN_RACK, HALF_A_NODE, groups=2, startup=startup))
     before = running(cluster, 8)
-    cluster.delete("Pod", lost)
+    lose(cluster, lost, leader="lws-0")
     ended = [one for one in before if label_of(one, GROUP_INDEX) == "0"]
     after = running(cluster, 8, without=ended)
     assert racks_by(GROUP_INDEX, after) == racks_by(GROUP_INDEX, before)
@@ -132,6 +132,23 @@ def test_a_group_that_is_added_has_the_rack_that_is_left(cluster: Cluster) -> No
     both = racks_by(GROUP_INDEX, running(cluster, 8))
     assert both["0"] == first["0"]
     assert set(both.values()) == BOTH_RACKS
+
+
+def lose(cluster: Cluster, name: str, leader: str) -> None:
+    """Deletes a pod, which ends once its group does.
+
+    One that is gone and made anew between two looks of the controller is no loss to it.
+    """
+    known = cluster.get("Pod", leader)["metadata"]["uid"]
+    path = f"/api/v1/namespaces/default/pods/{name}"
+    cluster.request("DELETE", path, body={"gracePeriodSeconds": int(AGAIN_SECONDS)})
+
+    def ends() -> bool:
+        now = cluster.get("Pod", leader)
+        return not now or now["metadata"]["uid"] != known or "deletionTimestamp" in now["metadata"]
+
+    cluster.wait(ends, AGAIN_SECONDS, "the group to be ended by its controller")
+    end_deleted_pods(cluster)
 
 
 def change(cluster: Cluster, operations: Objects) -> None:
