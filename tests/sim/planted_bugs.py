@@ -507,8 +507,8 @@ PLANTED = (
         "a PodGroup waits for a queue in which something got free",
     ),
     Planted(
-        "app.dialects.volcano.status._will_be_ours",
-        Change("expression", "is_named(each.scheduler, scheduler)", becomes="True"),
+        "app.dialects.volcano.status._names",
+        Change("expression", "is_named(each, scheduler)", becomes="True"),
         "the PodGroups of other schedulers are written",
     ),
     Planted(

@@ -15,6 +15,7 @@ from app.dialects.kueue.pod_groups import FAST
 from app.dialects.registry import DIALECTS
 from app.dialects.spec import TierPacking
 from app.dialects.workloads import Template, WorkloadRecord
+from app.dialects.workloads.record import FailureRule
 from app.errors import DecodeError
 from app.extender.models import FullNodes, NodeNames
 from app.kube.core.objects import Owner, Requirement, Shape, Taint, Term, Toleration
@@ -46,6 +47,7 @@ from tests.app.state.stories import GATED
 from tests.app.state.world import Names, World, four_racks, members
 from tests.records import BLOCK, GPU, RACK, group, job, node, pod, topology
 from topology import NoFit
+from topology.pod_set.gaps import Gaps
 
 ONLY_READ = {
     "checks",
@@ -242,10 +244,14 @@ def test_records_come_back_as_they_were_in_every_field():
         preferred=((7, Term()),),
     )
     owner = Owner("batch/v1", "Job", "j", "uid-j")
-    template = Template("leader", 1, {"z": "1", "a": "2"})
+    template = Template("leader", 1, {"z": "1", "a": "2"}, pod("q"), 1, "corral", 1)
+    rule = FailureRule("restarts", ("BackoffLimitExceeded",), ("leader",), is_certain=False)
     full_set = WorkloadRecord(
         "LeaderWorkerSet", "default", "j", "uid-j", "5", {"a": "b"}, {"l": "m"}, owner,
-        (template,), 1, 7, True, True, 2, 4, 3, True, 6, 1, True,
+        (template,), succeeded=1, completions=7, failed_for_good=2, gaps=Gaps.of([(2, 4), (8, 8)]),
+        is_suspended=True, is_finished=True, gangs=2, restarts=4, restarts_left=3, is_gradual=True,
+        failures_left=6, failures=1, restarts_together=True, deadline_seconds=60,
+        failure_reasons=("BackoffLimitExceeded",), failure_rules=(rule,),
     )  # fmt: skip
     records = (
         pod("p", shape=shape, owner=owner, gates=("x",), labels={"b": 'é\n"', "a": "\u2028"}),
