@@ -190,7 +190,10 @@ class Marks:
         """Whether the members of a gang are to be marked; None: as they are."""
         if gang.phase in (Phase.GATHERING, Phase.DONE) or gang.is_being_born:
             return False
-        if gang.phase not in PLANNABLE or MAKES_ROOM in gang.reporting.once:
+        if gang.phase not in PLANNABLE:
+            return None
+        if MAKES_ROOM in gang.reporting.once:
+            self._later.look(gang.key, now + AGAIN_SECONDS)  # it may have been in vain by then
             return None
         need = gang.need
         need.is_unknown = gang.reporting.sentence_at is None
