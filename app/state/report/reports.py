@@ -248,6 +248,10 @@ class Reports:
         """Report that the pods of a gang's place do not go, or not for it."""
         self._tell_of_room(gang, events.ROOM_NOT_MADE, sentence)
 
+    def room_withdrawn(self, gang: Gang) -> None:
+        """Note that none go any more for a gang that needed its place no longer: no event."""
+        gang.reporting.once.pop(events.MAKES_ROOM, None)
+
     def _tell_of_room(self, gang: Gang, reason: str, sentence: str) -> None:
         """Emit an event that stands until there is another about the same, unless it stands."""
         if gang.reporting.once.get(reason) == sentence:

@@ -461,6 +461,8 @@ class RoomPlans:
         gang = self.gangs.by_key.get(key)
         if gang is None or gang.number != plan.number:
             return
+        if result == "withdrawn":
+            self.reports.room_withdrawn(gang)
         stopped = self._why_stopped(gang, now)
         if result in AGAIN_RESULTS and not stopped:
             self._again.add(key)

@@ -34,6 +34,20 @@ def marked(world):
     return sorted(each.name for each in world.told(Mark) if each.sentence)
 
 
+def test_one_that_was_not_whole_for_a_moment_meanwhile():
+    world = making_room()
+    first, *_ = gated()
+    world.delete(first)
+    world.run(2.0)
+    assert world.results == {"withdrawn": 1}
+    rise(world)
+    world.put(replace(first, uid="uid-again"))
+    world.run(20.0)
+    assert marked(world) == []
+    world.run(25.0)
+    assert set(marked(world)) == {"T0", "T1", "T2", "T3"}
+
+
 def test_one_whose_time_to_ask_had_come_meanwhile():
     world = making_room()
     world.run(25.0)
