@@ -124,12 +124,15 @@ class GivingBack:
     # -- time ----------------------------------------------------------------------------------
 
     def review(self, now: float) -> None:
-        """Give pods back of gangs that wait in vain, a few gangs at a time, if we lead."""
+        """Give pods back of gangs that wait in vain, a few gangs at a time, if we lead.
+
+        They take turns, and so do namespaces: some may be looked at in vain again and again.
+        """
         self.kept_places.review(now)
         self.suspended.review(now)
         self._forget_gone(now)
         left = MOST_LOOKED_AT
-        for key in list(self._narrowed):
+        for key in list(self.queue.budget.in_turns(self._narrowed)):
             gang = self.gangs.by_key.get(key)
             if gang is None or gang.running:
                 del self._narrowed[key]
@@ -138,6 +141,8 @@ class GivingBack:
                     self._forget(key)
             elif left and self.planner.leads and self._is_due(gang, now):
                 left = 0 if self.queue.budget.is_spent else left - 1
+                del self._narrowed[key]  # its next turn is after that of the others
+                self._narrowed[key] = None
                 with confined(self.planner.on_fault, "pods of gang {} given back", key):
                     self._look(gang, now)
 

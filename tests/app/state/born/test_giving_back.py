@@ -15,6 +15,7 @@ from app.dialects import corral
 from app.dialects.spec import GangKey
 from app.kube.core.objects import Owner, PodRecord, Requirement, Shape, Term
 from app.metrics import Metrics
+from app.state.born import giving_back
 from app.state.born.births import FAILED_SECONDS
 from app.state.born.giving_back import GONE_SECONDS, REFUSED_SECONDS, SETTLE_SECONDS
 from app.state.born.kept_places import KEEP_SECONDS
@@ -615,6 +616,22 @@ def test_of_two_gangs_that_would_start_in_one_place_one_is_given_back():
     on = world.schedule(*world.pods.values())
     assert {each[:2] for each in on.values()} == {"n2"}
     assert len(wanted(world)) == 0, "the other one waits for room"
+
+
+def test_one_that_is_looked_at_in_vain_keeps_no_other_waiting(monkeypatch):
+    monkeypatch.setattr(giving_back, "MOST_LOOKED_AT", 1)  # as where a tick has much to do
+    nodes = [*rack(0), *rack(1)]
+    jobs, tune = train(name="tune")
+    world = nursery(nodes, jobs, narrow_nodes=4)
+    kept = born(world, fast(members("a", 4)))  # no controller is known to make them again
+    stored = born(world, tune)
+    world.delete(nodes[0], nodes[4])
+    world.put(*rack(2))
+    for at in range(40):
+        world.put(node(f"b0/r{at + 3}/more{at}"))  # so that there are new verdicts
+        world.tick(0.5)
+    assert wanted(world) == uids(stored)
+    assert kept[0].uid in world.pods
 
 
 def test_the_other_one_starts_where_there_is_room_as_well():
