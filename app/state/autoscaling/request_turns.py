@@ -31,7 +31,8 @@ class RequestTurns:
     _turn: int = 0
 
     def wait(self, key: GangKey) -> None:
-        """Have a gang wait for its turn."""
+        """Have a gang wait for its turn. A request of it that waited for an answer is gone."""
+        self._unanswered.pop(key, None)
         self._waiting[key] = None
 
     def end_wait(self, key: GangKey) -> None:

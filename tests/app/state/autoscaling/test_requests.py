@@ -349,6 +349,19 @@ def test_one_that_failed_for_good_is_made_anew_once_somebody_deletes_it():
     assert attempts(made) == [1]
 
 
+def test_one_that_somebody_deletes_before_it_is_answered_is_made_anew_and_holds_no_turn():
+    made = asked(provisioning_requests=1)
+    made.delete(REQUEST, made.names(REQUEST)[0])
+    made.run(30)
+    assert attempts(made) == [1]
+    made.delete(REQUEST, made.names(REQUEST)[0])
+    for n in range(4):
+        made.delete("Pod", f"g-{n}")
+    made.create(*gang("second"))
+    made.run(60)
+    assert attempts(made) == [1]
+
+
 def test_a_booking_that_is_over_is_followed_by_another_attempt():
     made = asked()
     made.say(Accepted=ACCEPTED, Provisioned=PROVISIONED)
