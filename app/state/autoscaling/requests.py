@@ -210,7 +210,8 @@ class Requests:
     def _by_request(self, gang: Gang, requests: list[Shown], now: float) -> Standing:
         ask, last = gang.ask, requests[-1] if requests else None
         self.shown.end(requests[:-1], now)
-        if ask.sent is not None and last is not None and last.attempt >= ask.sent.attempt:
+        is_shown = ask.sent is not None and last is not None and last.attempt >= ask.sent.attempt
+        if is_shown or not self.planner.leads:  # what we send while another one leads is not made
             ask.sent = None
         if ask.sent is not None:
             return self._unseen(gang, ask.sent, requests, now)
@@ -306,7 +307,12 @@ class Requests:
     # -- writes --------------------------------------------------------------------------------
 
     def hand_out(self, now: float) -> list[Gang]:
-        """Have the first gangs of those that may make their requests, as far as others allow."""
+        """Have the first gangs of those that may make their requests, as far as others allow.
+
+        None while another Corral leads.
+        """
+        if not self.planner.leads:
+            return []
         first = self._turns.taken(self.gangs.by_key)
         for gang in first:
             requests = self.shown.at(self._place(gang))

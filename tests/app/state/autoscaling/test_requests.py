@@ -512,6 +512,20 @@ def test_what_does_not_reach_the_api_server_is_sent_again_ever_later():
     assert (made.names(REQUEST), made.names(TEMPLATE)) == ([], [])
 
 
+def test_a_corral_that_follows_for_a_while_asks_once_it_leads_again():
+    """Nothing of what it wants written is, and none of it was ever refused."""
+    made = world(*gang())
+    made.is_away = True
+    made.run(3)
+    made.engine.lead(is_leading=False, now=made.now)
+    made.run(2 * requests.ACCEPT_SECONDS)
+    assert made.told("NodesNotRequested") == []
+    made.is_away = False
+    made.engine.lead(is_leading=True, now=made.now)
+    made.run(30)
+    assert (attempts(made), made.marked()) == ([1], [])
+
+
 def test_a_request_whose_making_was_cut_off_is_made_whole_and_no_more_than_a_few_times():
     made = asked()
     made.say(Accepted=ACCEPTED)
