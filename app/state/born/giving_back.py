@@ -129,7 +129,7 @@ class GivingBack:
         They take turns, and so do namespaces: some may be looked at in vain again and again.
         """
         self.kept_places.review(now)
-        self.suspended.review(now)
+        self.suspended.review(now, leads=self.planner.leads)
         self._forget_gone(now)
         left = MOST_LOOKED_AT
         for key in list(self.queue.budget.in_turns(self._narrowed)):

@@ -48,8 +48,8 @@ class Suspended:
         self._others.discard(suspension.uid)
         return self._effect(suspension, sentence, ends=False)
 
-    def review(self, now: float) -> None:
-        """Have those go on whose pods are gone."""
+    def review(self, now: float, *, leads: bool) -> None:
+        """Have those go on whose pods are gone, if we lead."""
         shown = self.objects.suspended
         for uid in self._since.keys() - shown.keys():
             del self._since[uid]
@@ -62,7 +62,7 @@ class Suspended:
             elif uid in self._others or (self._has_pods(uid) and now < since + LONGEST_SECONDS):
                 continue
             sent_at, times = self._sent.get(uid, (-math.inf, 0))
-            if now >= sent_at + doubled(AGAIN_SECONDS, times, MOST_SECONDS):
+            if leads and now >= sent_at + doubled(AGAIN_SECONDS, times, MOST_SECONDS):
                 self._sent[uid] = now, times + 1
                 self.outbox.add(self._effect(suspension, messages.goes_on(), ends=True))
 

@@ -115,6 +115,19 @@ def test_another_corral_has_it_go_on_that_knows_nothing_else_of_it():
     assert [each.uid for each in sent(later, ends=True)] == [made.uid]
 
 
+def test_a_corral_that_begins_to_lead_has_it_go_on_at_once():
+    """What one that follows sends is not written."""
+    _, made = stranded()
+    later = nursery(rack(1), [])
+    later.inputs.lead(is_leading=False, now=later.now)
+    later.put(suspended(made))
+    wait(later, 8 * AGAIN_SECONDS)
+    later.effects.clear()
+    later.inputs.lead(is_leading=True, now=later.now)
+    later.tick()
+    assert [each.uid for each in sent(later, ends=True)] == [made.uid]
+
+
 def test_that_it_goes_on_is_sent_again_until_the_watch_shows_it():
     _, made = stranded()
     world = nursery(rack(1), [suspended(made)])
