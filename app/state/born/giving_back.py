@@ -47,6 +47,7 @@ from app.state.isolation import confined
 from app.state.plan.planner import Planner
 from app.state.plan.verdict import Plan
 from app.state.queueing.outbox import Outbox
+from app.state.report.events import NOT_GIVEN_BACK
 from app.state.report.evictions import EVICT_AGAIN_SECONDS
 from app.state.report.messages import given_back as messages
 from app.state.report.reports import Reports
@@ -194,12 +195,15 @@ class GivingBack:
         if gang.suspension is not None and self.suspended.is_shown(gang.suspension):
             return
         going = self._going(gang, narrowed)
+        why = self._why_kept(gang, going, narrowed)
+        kept = messages.not_given_back(gang.key, why) if why else ""
+        if kept and gang.reporting.once.get(NOT_GIVEN_BACK) == kept:
+            return  # it is told already
         found = self._place_elsewhere(gang, going or narrowed)
         if found is None:
             return
-        why = self._why_kept(gang, going, narrowed)
-        if why:
-            self.reports.not_given_back(gang, messages.not_given_back(gang.key, why))
+        if kept:
+            self.reports.not_given_back(gang, kept)
             return
         its = going if gang.suspension is None else gang.membership.unbound
         self.kept_places.keep(gang, found, {member.pod.uid for member in its}, now)

@@ -540,6 +540,22 @@ def test_as_it_comes_they_stay_and_the_owner_is_told_what_would_help():
     assert "narrowed_pods_given_back is off" in why_kept(world)
 
 
+def test_once_that_is_told_no_place_is_searched_for_them_again_and_again(monkeypatch):
+    world, _ = narrowed(narrowed_pods_given_back=False)
+    searched = []
+    search = giving_back.GivingBack._place_elsewhere
+    monkeypatch.setattr(
+        giving_back.GivingBack,
+        "_place_elsewhere",
+        lambda self, gang, going: (searched.append(gang.key), search(self, gang, going))[1],
+    )
+    for at in range(60):
+        world.put(node(f"b0/r{at + 3}/more{at}"))  # so that there are new verdicts
+        world.tick(0.5)
+    assert "narrowed_pods_given_back is off" in why_kept(world)
+    assert len(searched) == 1
+
+
 def test_none_goes_while_the_gate_of_another_one_is_being_taken_off():
     jobs, pods = train()
     nodes = rack(0)
