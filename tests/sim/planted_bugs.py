@@ -1120,7 +1120,7 @@ PLANTED = (
     Planted(
         "app.state.born.suspended.Suspended.review",
         Change(
-            "condition",
+            "expression",
             "now >= sent_at + doubled(AGAIN_SECONDS, times, MOST_SECONDS)",
             becomes="not times",
         ),

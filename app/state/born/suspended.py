@@ -21,10 +21,9 @@ from app.state.queueing.outbox import Outbox
 from app.state.report.messages import given_back as messages
 
 LONGEST_SECONDS = 60.0  # suspended, whether or not the pods are gone
-AGAIN_SECONDS = 10.0  # before it is sent once more that a workload goes on, doubled each time …
-MOST_SECONDS = (
-    3_600.0  # … up to this: we may lack the right, and who makes a Job may say it is ours
-)
+# Before it is sent once more that a workload goes on, doubled each time: we may lack the right, and
+# without the policies anybody may say that a Job is ours.
+AGAIN_SECONDS, MOST_SECONDS = 10.0, 3_600.0
 
 
 @dataclass(slots=True)
