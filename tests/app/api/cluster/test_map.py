@@ -225,9 +225,17 @@ async def test_a_node_says_what_is_on_it() -> None:
     assert (gpus["capacity"], gpus["used"]) == (8, 3)
     bound = [each for each in body["pods"] if not each["is_reserved"]]
     assert [(each["name"], each["gang"], each["amounts"][GPU]) for each in bound] == [("p", "", 3)]
-    planned = [each for each in body["pods"] if each["is_reserved"]]
-    assert all(each["gang"] == "g" for each in planned)
-    assert sum(each["amounts"][GPU] for each in planned) == gpus["reserved"]
+    assert gpus["reserved"] == 0
+
+
+async def test_a_node_says_which_pods_it_is_kept_for() -> None:
+    body = (await got(cluster(), "/nodes/b1"))[1]
+    (gpus,) = [each for each in body["resources"] if each["resource"] == GPU]
+    assert (gpus["used"], gpus["reserved"], gpus["free"]) == (0, 4, 4)
+    assert [(each["name"], each["gang"], each["amounts"][GPU]) for each in body["pods"]] == [
+        ("g0", "g", 2), ("g1", "g", 2),
+    ]  # fmt: skip
+    assert all(each["is_reserved"] for each in body["pods"])
 
 
 async def test_a_closed_node_says_why_and_has_nothing_free() -> None:
