@@ -119,7 +119,7 @@ async def test_who_would_have_to_go_is_a_gang_that_runs() -> None:
     _, body = await posted(engine_of(nodes, [runs]), job("t", 2))
     (found,) = body["gangs"]
     (gone,) = [e for e in found["explanation"]["relaxations"] if e["kind"] == "PodsGone"]
-    assert "gang default/low" in gone["text"] or "default/low" in gone["text"]
+    assert "gang default/low" in gone["text"]
     assert found["explanation"]["blockers"][0]["who"] == "gang default/low"
 
 

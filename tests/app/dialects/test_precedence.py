@@ -194,7 +194,7 @@ def test_a_pod_group_that_requests_a_level_is_no_controllers_doing():
     for source, (counting, asking) in made.items():
         its = saying(NAMED[source], level)
         assert ON.claim(its, (counting,)).gang.source == "pod"
-        assert "of another controller" not in ON.claim(its, (counting,)).flaw
+        assert ON.claim(its, (counting,)).flaw == ""
         told = ON.claim(its, (asking,)).flaw
         key = next(iter(NAMED[source].annotations))
         assert f"metadata.annotations[{key}]: Forbidden: may not be set together with" in told
