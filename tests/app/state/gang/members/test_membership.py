@@ -135,9 +135,15 @@ def test_kep_976_fewer_pods_than_expected_are_reported_once_and_waited_for():
 
 def test_succeeded_pods_give_their_capacity_back_at_once():
     world = started()
+    on = {each.node for each in world.pods.values()}
+    others = world.engine.books.nodes.keys() - on
+    world.put(*[pod(f"on-{each}", on=each, gpus=8, phase="Running") for each in others])
+    world.put(*members("h", 1))
+    world.tick()
+    assert world.held == {}
     world.put(msgspec.structs.replace(world.pods["uid-g2"], phase="Succeeded"))
-    stranger = pod("stranger", gpus=8)
-    assert world.pods["uid-g2"].node not in world.filter(stranger).without
+    world.tick()
+    assert world.held == {"uid-h0": world.pods["uid-g2"].node}
 
 
 def test_a_gang_of_more_pods_than_there_may_be_is_refused_by_what_declares_them():
