@@ -242,12 +242,14 @@ async def test_an_object_that_is_too_deep_is_no_review(tmp_path: Path):
         assert answer.status_code == 400
 
 
-@pytest.mark.parametrize("more", [1, 100_000])
-async def test_a_body_over_the_limit_is_refused_and_the_port_goes_on(tmp_path: Path, more: int):
+@pytest.mark.parametrize(("more", "may_be_cut"), [(1, ()), (100_000, httpx.HTTPError)])
+async def test_a_body_over_the_limit_is_refused_and_the_port_goes_on(
+    tmp_path: Path, more: int, may_be_cut: Any
+):
     fits = json.dumps(review(pod("p"))).encode()
     async with running_port(tmp_path, most_body_bytes=len(fits)) as running:
         async with running.client(pair("first")) as client:
-            with contextlib.suppress(httpx.HTTPError):  # the guard cuts off what is far too large
+            with contextlib.suppress(may_be_cut):  # the guard cuts off what is far too large
                 answer = await client.post("/mutate", content=fits + b" " * more)
                 assert answer.status_code == 413
                 assert "admission_body_bytes" in answer.text
