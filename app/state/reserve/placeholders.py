@@ -327,17 +327,26 @@ def _drop_surplus(gang: Gang) -> None:
 
 
 def _drop_surplus_of_sets(gang: Gang, expected: list[str], lacking: Mapping[str, int]) -> None:
-    """Drop placeholders of pod sets that lack fewer pods."""
+    """Drop placeholders of pod sets that lack fewer pods.
+
+    While none of the gang runs, those beyond stand for pods of sets that no pod shows.
+    """
     unbound = {member.pod.uid for member in gang.membership.unbound}
     joining = gang.membership.joining
     waiting = Counter(each.pod_set for each in joining if each.pod.uid not in unbound)
     by_set: dict[str, list[str]] = {}
     for uid in expected:
         by_set.setdefault(gang.placeholders[uid].member.pod_set, []).append(uid)
+    known = by_set.keys() | {each.pod_set for each in gang.members.values()}
+    unknown = 0
+    if not gang.membership.bound:
+        unknown = sum(pods for pod_set, pods in lacking.items() if pod_set not in known)
     for pod_set, pods in lacking.items():
         places = by_set.get(pod_set, [])
-        missing = pods + waiting[pod_set] + _instead(gang, places)
-        _drop_least(gang, places, len(places) - missing)
+        surplus = len(places) - pods - waiting[pod_set] - _instead(gang, places)
+        stand_in = min(max(surplus, 0), unknown)
+        unknown -= stand_in
+        _drop_least(gang, places, surplus - stand_in)
 
 
 def _instead(gang: Gang, places: Iterable[str]) -> int:

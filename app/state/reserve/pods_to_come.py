@@ -43,15 +43,22 @@ def likenesses(gang: Gang, present: list[Member]) -> Iterator[Member]:
 def _likes(gang: Gang, present: list[Member], kept_of: Counter[str]) -> Iterator[Member]:
     """What each pod to come is like: the first one, or one of the pod set that lacks it.
 
-    Nothing is known of a pod set that has no pod at all: no place is held for its pods.
+    Of a pod set that has no pod at all it is not known what its pods request. While none of the
+    gang runs, the first one stands for them too, as before any other has come; later none does.
     """
     if gang.membership.lacking is None:
         yield from repeat(present[0])
         return
+    unknown = 0
     for pod_set, pods in gang.membership.lacking.items():
         like = next((each for each in gang.members.values() if each.pod_set == pod_set), None)
-        if like is not None:
+        if like is None:
+            unknown += pods - kept_of[pod_set]
+        else:
             yield from repeat(like, max(pods - kept_of[pod_set], 0))
+            unknown -= max(kept_of[pod_set] - pods, 0)  # these stand for others
+    if not gang.membership.bound:
+        yield from repeat(present[0], max(unknown, 0))
 
 
 def _numbers_left(gang: Gang, present: list[Member]) -> Iterator[Index | None]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
+from app.dialects.corral import POD_SETS
 from app.state.effects import Delete, EmitEvent, Evict
 from app.state.gang.gang import Phase
 from tests.app.state.world import World, four_racks, members
@@ -149,6 +150,29 @@ def test_fast_admission_is_for_pods_alike_and_another_shape_takes_one_of_the_pla
     world.tick()
     assert world.held == {}
     assert world.gang().phase is Phase.RUNNING
+
+
+def test_fast_admission_begins_anew_with_places_for_all_also_of_a_role_that_no_pod_shows():
+    """What is left of it says that the group had another role, and not what its pods request."""
+    said = {**group("g", 4, RACK), **FAST}
+    pods = [pod(f"g{i}", gpus=2 if i else 4, annotations=said) for i in range(4)]
+    world = World(four_racks(), pods)
+    world.schedule(*pods)
+    world.tick()
+    assert "=1," in world.pods["uid-g3"].annotations[POD_SETS]
+    turn(world, "g3", "Succeeded")
+    for name in ("g0", "g1", "g2"):
+        world.delete(world.pods[f"uid-{name}"])
+    world.tick(600.0)
+    world.put(pod("g4", gpus=2, annotations=said))
+    world.tick()
+    assert len(world.gang().plan.nodes) == 3
+    driver = pod("g5", gpus=4, annotations=said)
+    world.put(driver)
+    world.tick()
+    world.tick(1.0)
+    assert len(world.gang().plan.nodes) == 3
+    assert driver.uid in world.gang().plan.nodes
 
 
 def test_fast_admission_never_has_more_pods_than_the_total_count():
