@@ -26,6 +26,7 @@ MOST_BYTES = 4 * 1024 * 1024  # of an answer: it is read in one go
 SECONDS = 5.0
 AT_ONCE = 2  # of the connections to the API server
 MOST_WAITING = 16
+NO_NAMES = frozenset((".", ".."))  # in a path they lead elsewhere, however they are escaped
 BUSY = f"{MOST_WAITING} questions about pods that Corral does not know wait already"
 
 
@@ -65,6 +66,8 @@ class Others:
                 return await self._found(namespace, name)
 
     async def _found(self, namespace: str, name: str) -> list[PodRecord]:
+        if {namespace, name} & NO_NAMES:
+            return []
         path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods"
         try:
             try:

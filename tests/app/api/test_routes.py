@@ -280,9 +280,10 @@ async def test_a_name_is_no_way_to_another_path_of_the_api_server(name: str, ask
     assert others.asked == [f"{pods}/{asked}", pods]
 
 
-async def test_a_name_with_slashes_is_not_asked_for() -> None:
+@pytest.mark.parametrize("name", ["..%2f..%2fsecrets", "%2e%2e", "%2e"])
+async def test_a_name_that_would_lead_elsewhere_is_not_asked_for(name: str) -> None:
     pods = Pods()
-    path = "/gangs/default/..%2f..%2fsecrets/explanation"
+    path = f"/gangs/default/{name}/explanation"
     assert (await got(world_of_three(), path, others=Others(pods, DIALECTS.keeps)))[0] == 404
     assert pods.asked == []
 
