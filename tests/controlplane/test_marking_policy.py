@@ -6,14 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster import MERGE, Cluster, Object, Refused, node
+from tests.cluster import Cluster, Object, node
+from tests.controlplane.guarded import SECONDS, Guarded
 from tests.controlplane.plane import ControlPlane
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
-POLICY = "what-corral-marks.corral.dev"
-SECONDS = 20.0  # until an API server enforces a policy that it was given; 1 s as a rule
-NODE = "/api/v1/nodes/n0"
+NODE = Guarded("/api/v1/nodes/n0", "what-corral-marks.corral.dev")
 ON, OFF = (
     {
         "metadata": {
@@ -36,28 +35,16 @@ def corral(plane: ControlPlane, cluster: Cluster) -> Iterator[Cluster]:
     plane.nodes([made])
     with plane.granted("corral-protect-nodes"):
         corral = plane.cluster("corral")
-        corral.wait(lambda: is_refused(corral, {"metadata": {"labels": {"a": "b"}}}), SECONDS, "it")
+        corral.wait(
+            lambda: NODE.is_refused(corral, {"metadata": {"labels": {"a": "b"}}}), SECONDS, "it"
+        )
         yield corral
     plane.denials()
 
 
-def change(user: Cluster, body: object) -> Object:
-    answer: Object = user.request("PATCH", NODE, body=body, content_type=MERGE).json()
-    return answer
-
-
-def is_refused(user: Cluster, body: object) -> bool:
-    """Whether the policy refuses the change, which is only tried."""
-    try:
-        user.request("PATCH", NODE, body=body, content_type=MERGE, params={"dryRun": "All"})
-    except Refused as refused:
-        return refused.status == 403 and f"ValidatingAdmissionPolicy '{POLICY}'" in refused.message
-    return False
-
-
 def test_corral_keeps_autoscalers_off_a_node_and_lets_them_back(corral: Cluster) -> None:
-    assert change(corral, ON)["metadata"]["annotations"]["corral.dev/protected"] == "true"
-    assert "corral.dev/protected" not in change(corral, OFF)["metadata"]["annotations"]
+    assert NODE.change(corral, ON)["metadata"]["annotations"]["corral.dev/protected"] == "true"
+    assert "corral.dev/protected" not in NODE.change(corral, OFF)["metadata"]["annotations"]
 
 
 @pytest.mark.parametrize(
@@ -74,8 +61,10 @@ def test_corral_keeps_autoscalers_off_a_node_and_lets_them_back(corral: Cluster)
     ],
 )
 def test_it_changes_nothing_else_of_a_node(corral: Cluster, body: Object) -> None:
-    assert is_refused(corral, body)
+    assert NODE.is_refused(corral, body)
 
 
 def test_who_is_not_corral_is_not_meant(cluster: Cluster, corral: Cluster) -> None:
-    assert change(cluster, {"metadata": {"labels": {"a": "b"}}})["metadata"]["labels"]["a"] == "b"
+    assert (
+        NODE.change(cluster, {"metadata": {"labels": {"a": "b"}}})["metadata"]["labels"]["a"] == "b"
+    )

@@ -6,15 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster import MERGE, Cluster, Object, Refused, job
+from tests.cluster import Cluster, Object, Refused, job
+from tests.controlplane.guarded import SECONDS, Guarded
 from tests.controlplane.plane import ControlPlane
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
-POLICY = "what-corral-suspends.corral.dev"
-SECONDS = 20.0  # until an API server enforces a policy that it was given; 1 s as a rule
 SUSPENDED = "corral.dev/suspended"
-JOB = "/apis/batch/v1/namespaces/default/jobs/train"
+JOB = Guarded("/apis/batch/v1/namespaces/default/jobs/train", "what-corral-suspends.corral.dev")
 
 
 def saying(value: str | None, *, suspend: bool, **more: object) -> Object:
@@ -42,7 +41,7 @@ def corral(plane: ControlPlane, cluster: Cluster) -> Iterator[Cluster]:
     cluster.create(made)
     with plane.granted("corral-suspend"):
         corral = plane.cluster("corral")
-        corral.wait(lambda: is_refused(corral, {"spec": {"parallelism": 2}}), SECONDS, "it")
+        corral.wait(lambda: JOB.is_refused(corral, {"spec": {"parallelism": 2}}), SECONDS, "it")
         yield corral
     plane.denials()
 
@@ -55,29 +54,15 @@ def owner(plane: ControlPlane, corral: Cluster) -> Iterator[Cluster]:
         yield plane.cluster("tenant")
 
 
-def change(user: Cluster, body: object) -> Object:
-    answer: Object = user.request("PATCH", JOB, body=body, content_type=MERGE).json()
-    return answer
-
-
-def is_refused(user: Cluster, body: object) -> bool:
-    """Whether the policy refuses the change, which is only tried."""
-    try:
-        user.request("PATCH", JOB, body=body, content_type=MERGE, params={"dryRun": "All"})
-    except Refused as refused:
-        return refused.status == 403 and f"ValidatingAdmissionPolicy '{POLICY}'" in refused.message
-    return False
-
-
 def test_corral_suspends_a_job_and_has_it_go_on(corral: Cluster) -> None:
-    assert change(corral, SUSPEND)["spec"]["suspend"] is True
-    assert change(corral, RESUME)["spec"]["suspend"] is False
+    assert JOB.change(corral, SUSPEND)["spec"]["suspend"] is True
+    assert JOB.change(corral, RESUME)["spec"]["suspend"] is False
 
 
 def test_it_has_no_job_go_on_that_its_user_has_suspended(cluster: Cluster, corral: Cluster) -> None:
-    change(cluster, {"spec": {"suspend": True}})
-    assert is_refused(corral, SUSPEND)
-    assert is_refused(corral, RESUME)
+    JOB.change(cluster, {"spec": {"suspend": True}})
+    assert JOB.is_refused(corral, SUSPEND)
+    assert JOB.is_refused(corral, RESUME)
 
 
 @pytest.mark.parametrize(
@@ -98,24 +83,26 @@ def test_it_has_no_job_go_on_that_its_user_has_suspended(cluster: Cluster, corra
     ],
 )
 def test_it_changes_nothing_else(corral: Cluster, body: Object) -> None:
-    assert is_refused(corral, body)
+    assert JOB.is_refused(corral, body)
 
 
 def test_nobody_else_says_that_corral_has_suspended_a_job(corral: Cluster, owner: Cluster) -> None:
     """Corral would have a Job go on that a queue keeps waiting."""
-    assert is_refused(owner, {"metadata": {"annotations": {SUSPENDED: "true"}}})
-    assert is_refused(owner, saying("true", suspend=True))
+    assert JOB.is_refused(owner, {"metadata": {"annotations": {SUSPENDED: "true"}}})
+    assert JOB.is_refused(owner, saying("true", suspend=True))
     said = job("other", pods=1)
     said["metadata"]["annotations"] = {SUSPENDED: "true"}
     with pytest.raises(Refused, match="only Corral writes the annotation corral"):
         owner.create(said)
-    change(owner, {"spec": {"suspend": True}, "metadata": {"annotations": {"example.com/b": "c"}}})
+    JOB.change(
+        owner, {"spec": {"suspend": True}, "metadata": {"annotations": {"example.com/b": "c"}}}
+    )
 
 
 def test_who_owns_a_job_that_corral_has_suspended_may_change_it_and_take_the_word_off(
     corral: Cluster, owner: Cluster
 ) -> None:
-    change(corral, SUSPEND)
-    change(owner, {"metadata": {"labels": {"a": "b"}}})
-    assert is_refused(owner, {"metadata": {"annotations": {SUSPENDED: "again"}}})
-    assert change(owner, RESUME)["spec"]["suspend"] is False
+    JOB.change(corral, SUSPEND)
+    JOB.change(owner, {"metadata": {"labels": {"a": "b"}}})
+    assert JOB.is_refused(owner, {"metadata": {"annotations": {SUSPENDED: "again"}}})
+    assert JOB.change(owner, RESUME)["spec"]["suspend"] is False
