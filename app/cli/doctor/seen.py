@@ -15,6 +15,7 @@ from app.kube.core.objects import NodeRecord, PodRecord
 from app.settings import Settings
 
 Object = dict[str, Any]
+MUTATING, VALIDATING = POLICY_KINDS = ("MutatingAdmissionPolicy", "ValidatingAdmissionPolicy")
 
 
 @dataclass(frozen=True, slots=True)

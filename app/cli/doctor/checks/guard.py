@@ -13,20 +13,19 @@ from app.cli.doctor import installed
 from app.cli.doctor.checks.gating.webhook import schedulers_named
 from app.cli.doctor.findings import Check, Problem, warning
 from app.cli.doctor.reading.rights import OPTIONAL
-from app.cli.doctor.seen import Object, OwnSettings, Policies
+from app.cli.doctor.seen import VALIDATING, Object, OwnSettings, Policies
 
 FILE = "deploy/policy.yaml"
 MEND = f"kubectl apply -f {FILE}"
-VALIDATING = "ValidatingAdmissionPolicy"
 WRITES, MARKS = "what-corral-writes.corral.dev", "what-corral-marks.corral.dev"
 SUSPENDS = "what-corral-suspends.corral.dev"
 # Each -> what anybody may do without it.
 COSTS = {
-    WRITES: "Corral may change any pod, as far as RBAC goes, and whoever may change pods takes off"
-    " its gate and writes its annotations",
+    WRITES: "Corral may change any pod, as far as RBAC goes, and every user who may change pods may"
+    " take off its gate and write its annotations",
     MARKS: "Corral may change any node and any PodGroup of Volcano's, as far as RBAC goes",
     SUSPENDS: "Corral may change any Job and JobSet, as far as RBAC goes, and has one go on that"
-    " says it was suspended by Corral, whoever wrote that",
+    " says it was suspended by Corral, also if another user wrote that",
 }
 _USERS = re.compile(r"userInfo\.username in \[([^]]*)\]")
 

@@ -17,6 +17,9 @@ from app.cli.common.api_server import listed, records
 from app.cli.doctor import installed
 from app.cli.doctor.reading import rights
 from app.cli.doctor.seen import (
+    MUTATING,
+    POLICY_KINDS,
+    VALIDATING,
     Canary,
     Members,
     Object,
@@ -44,7 +47,6 @@ _T = TypeVar("_T")
 
 APPS, ADMISSION = "/apis/apps/v1", "/apis/admissionregistration.k8s.io/v1"
 SLICES, SERVICE_LABEL = "/apis/discovery.k8s.io/v1", "kubernetes.io/service-name"
-MUTATING, VALIDATING = POLICY_KINDS = ("MutatingAdmissionPolicy", "ValidatingAdmissionPolicy")
 DENY = "Deny"  # what a binding of the second kind does, unless it only warns or writes it down
 TOPOLOGY_KINDS = ("Topology", "HyperNode")  # part of the kind of every object that declares one
 MOST_MEMBERS = 10_000  # pods of gangs that are looked at
