@@ -195,14 +195,14 @@ class Reports:
         gang.reporting.pods -= gang.reporting.outside.keys()
 
     def _delete(self, gang: Gang, pod: PodRecord, sentence: str) -> None:
-        """Delete a pod that nobody else does.
+        """Delete a pod in excess that no controller makes anew.
 
         A controller removes pods of its own that are too many, and a pod that is deleted has failed
         to it. What its object declares may also be known later than the pods are.
         """
         spec = gang.membership.spec
-        is_nobodys = spec is not None and spec.is_said and not makes_again(pod.owner)
-        if self.settings.delete_excess_pods and is_nobodys:
+        is_left = spec is not None and spec.is_said and not makes_again(pod.owner)
+        if self.settings.delete_excess_pods and is_left:
             self.outbox.add(Delete(gang.key, pod.namespace, pod.name, pod.uid, sentence))
 
     def gives_way(self, gang: Gang, sentence: str) -> None:

@@ -337,9 +337,9 @@ def _drop_surplus_of_sets(gang: Gang, expected: list[str], lacking: Mapping[str,
     by_set: dict[str, list[str]] = {}
     for uid in expected:
         by_set.setdefault(gang.placeholders[uid].member.pod_set, []).append(uid)
-    known = by_set.keys() | {each.pod_set for each in gang.members.values()}
     unknown = 0
     if not gang.membership.bound:
+        known = by_set.keys() | {each.pod_set for each in gang.members.values()}
         unknown = sum(pods for pod_set, pods in lacking.items() if pod_set not in known)
     for pod_set, pods in lacking.items():
         places = by_set.get(pod_set, [])

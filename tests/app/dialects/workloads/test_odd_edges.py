@@ -1,7 +1,4 @@
-"""What controllers do at their edges, and the gangs that follow.
-
-A test with the mark `REPORTED` says what is right and is not so yet; it goes when that is mended.
-"""
+"""What controllers do at their edges, and the gangs that follow."""
 
 from __future__ import annotations
 
@@ -40,7 +37,6 @@ from tests.workload_pods import (
 )
 from topology.pod_set.gaps import NO_GAPS
 
-REPORTED = partial(pytest.mark.xfail, strict=True)
 Thing = dict[str, Any]
 
 
