@@ -23,6 +23,7 @@ import msgspec
 import structlog
 
 from app.errors import CorralError, NotFound
+from app.log_limit import LogLimit
 
 log = structlog.get_logger(__name__)
 
@@ -35,7 +36,6 @@ READ_SECONDS = 5.0
 # An API server that is starved takes so long over a write that was sent in time.
 UNDER_WAY_SECONDS = 1.0
 REST_SECONDS = 0.5  # between two reads that are asked for; polls apart
-TOLD_SECONDS = 60.0  # between two lines about reads that fail: there are two reads a second
 
 
 class Requests(Protocol):
@@ -96,7 +96,7 @@ class NeighbourLease:
         self._asked_at = -math.inf  # when the last read that was answered was sent
         self._tried_at = -math.inf  # when the last read was sent
         self._ours_until = -math.inf
-        self._told_at = -math.inf  # when it was last logged that it could not be read
+        self._due = LogLimit(clock=clock)  # two reads a second fail while the API server is away
         self._reading: asyncio.Task[None] | None = None
         self.on_read: Callable[[], None] = lambda: None  # after each read, whatever came of it
 
@@ -203,10 +203,9 @@ class NeighbourLease:
 
     def _tell(self, error: Exception) -> None:
         """Log why it is not known, or not taken: without it no Corral acts."""
-        now = self._clock()
-        if now >= self._told_at + TOLD_SECONDS:
-            self._told_at = now
-            log.warning("lease", lease=self._name, problem=str(error))
+        problem = str(error)
+        if times := self._due.times(problem):
+            log.warning("lease", lease=self._name, problem=problem, times=times)
 
     def _is_held_by_us(self, spec: Spec) -> bool:
         return (spec.holder_identity or "").startswith(self._prefix)

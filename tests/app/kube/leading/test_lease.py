@@ -10,10 +10,10 @@ from structlog.testing import capture_logs
 from app.kube.leading.lease import (
     LEASE_SECONDS,
     POLLS_PER_LEASE,
-    TOLD_SECONDS,
     UNDER_WAY_SECONDS,
     NeighbourLease,
 )
+from app.log_limit import AGAIN_SECONDS
 from tests.app.kube.apiserver import refusal, reply
 
 DURATION = 15
@@ -102,7 +102,7 @@ async def test_without_an_answer_the_last_one_stands(server, lease, answer):
 async def test_why_it_is_not_read_is_logged_once_a_minute(server, lease, clock, answer):
     server.script += [answer] * 4
     with capture_logs() as logs:
-        for seconds in (0.0, 0.5, TOLD_SECONDS - 0.6, 0.2):
+        for seconds in (0.0, 0.5, AGAIN_SECONDS - 0.6, 0.2):
             clock.now += seconds
             await lease.read()
     assert [(each["event"], each["lease"]) for each in logs] == [

@@ -7,8 +7,9 @@ from collections import Counter
 import pytest
 import structlog
 
-from app.errors import DecodeError, Unreachable
-from app.process.watches.problems import AGAIN_SECONDS, MOST_REMEMBERED, WatchProblems
+from app.errors import Unreachable
+from app.log_limit import AGAIN_SECONDS
+from app.process.watches.problems import WatchProblems
 
 DOWN = Unreachable("watch of /api/v1/pods: connection refused")
 
@@ -69,11 +70,3 @@ def test_what_another_kind_or_another_problem_is_is_logged_at_once(watching):
         ("Node", str(DOWN)),
         ("Pod", str(other)),
     ]
-
-
-def test_objects_that_word_their_problem_anew_each_time_do_not_fill_the_memory(watching):
-    watching.problems.note("Node", DOWN)
-    for number in range(2 * MOST_REMEMBERED):
-        watching.problems.note("Pod", DecodeError(f"pod team-a/p-{number}: no uid"))
-    assert len(watching.problems) == MOST_REMEMBERED
-    assert watching.totals == {"Pod": 2 * MOST_REMEMBERED, "Node": 1}

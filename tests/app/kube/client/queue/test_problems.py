@@ -6,7 +6,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from app.errors import ApiError, NotLeading, Unreachable
-from app.kube.client.queue.problems import AGAIN_SECONDS, MOST_LINES, MOST_REASONS, Problems
+from app.kube.client.queue.problems import MOST_LINES, Problems
+from app.log_limit import AGAIN_SECONDS
 
 
 class Clock:
@@ -53,12 +54,4 @@ def test_after_a_while_it_is_logged_again_with_how_many_there_were(clock):
             problems.note(NotLeading())
         clock.now += AGAIN_SECONDS
         problems.note(NotLeading())
-    assert len(logs) == MOST_LINES + 2
-    assert "7 more" in logs[-2]["problem"]
-
-
-def test_only_so_many_reasons_are_remembered(clock):
-    problems = Problems("wake", clock)
-    for number in range(2 * MOST_REASONS):
-        problems.note(ApiError(500, f"reason {number}"))
-    assert len(problems) == MOST_REASONS
+    assert [each["times"] for each in logs] == [1] * MOST_LINES + [8]
