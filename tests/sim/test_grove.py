@@ -253,6 +253,25 @@ def test_a_plan_by_a_level_that_is_not_known_may_be_where_a_pod_ran_that_is_gone
     judged.checks.took(judged.life)
 
 
+def test_a_place_held_for_a_lost_pod_may_be_its_replacements_when_the_level_is_gone():
+    judged = Judged(a_set(2, pack="rack"))
+    judged.come(worker("w0"), worker("w1"))
+    places = judged.world.gang("p-0").plan.nodes
+    nodes = {judged.world.gang("p-0").member(uid).pod.name: on for uid, on in places.items()}
+    lost, other = (worker(each, on=nodes[each], phase="Running") for each in ("w0", "w1"))
+    judged.world.put(lost, other)
+    judged.show(other)
+    judged.world.delete(lost)
+    judged.world.tick()
+    assert [*judged.world.gang("p-0").plan.nodes.values()] == [nodes["w0"]]
+    judged.checks.taken(judged.corral, Applied(other), [])
+    judged.life.streams[CLUSTER_TOPOLOGY].mirror.clear()
+    judged.come(worker("w2"))
+    assert [*judged.world.gang("p-0").plan.nodes.values()] == [nodes["w0"]]
+    assert judged.world.gang("p-0").key in judged.world.engine.gangs.planned
+    judged.checks.took(judged.life)
+
+
 @pytest.mark.parametrize("kind", [POD_GANG, CLUSTER_TOPOLOGY])
 def test_a_pod_that_goes_because_an_object_changes_is_a_violation(kind):
     judged = Judged(a_set(1))

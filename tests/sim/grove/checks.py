@@ -168,10 +168,13 @@ class GroveChecks:
 
     def _note_plans(self, life: Life) -> None:
         """Remember what is planned while its levels are known: a plan may come with no effect."""
-        for key in life.engine.gangs.planned:
-            its = self._pod_gang(life, key.name) if key.source == SOURCE else None
+        for key, gang in life.engine.gangs.by_key.items():
+            is_planned = (
+                key.source == SOURCE and gang.plan.nodes
+            )  # or one that runs, for a lost pod
+            its = self._pod_gang(life, key.name) if is_planned else None
             if its is not None:
-                gang, levels = life.engine.gangs.by_key[key], self._levels(life, its)
+                levels = self._levels(life, its)
                 live = [pod for pod in members_of(life, key) if is_live(pod)]
                 if all(scope.level in levels for scope in its.scope(live).each() if scope.level):
                     self._note(life, gang, live)
