@@ -186,10 +186,14 @@ def _group(tree: Tree, member: Group, around: Constraint, unconstrained: Strateg
 
 def least(members: tuple[Part, ...], needed: int) -> Demand:
     """Pods of each kind that are placed whichever members are: those that need least."""
-    kinds = dict.fromkeys(kind for part in members for kind, _ in part.demand)
-    demands = [{} if part.is_optional else dict(part.demand) for part in members]
+    found: dict[Kind, list[int]] = {kind: [] for part in members for kind, _ in part.demand}
+    for part in members:
+        for kind, pods in () if part.is_optional else part.demand:
+            found[kind].append(pods)
+    # Members that need none of a kind come first; they are not listed, for there may be thousands.
+    spare = len(members) - needed
     least = [
-        (kind, sum(sorted(demand.get(kind, 0) for demand in demands)[:needed])) for kind in kinds
+        (kind, sum(sorted(counts)[: max(0, len(counts) - spare)])) for kind, counts in found.items()
     ]
     return tuple((kind, pods) for kind, pods in least if pods)
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.text import BLOCK, RACK, cluster
+from tests.work import lines_run
 from topology import (
     NODE_LEVEL,
     Constraint,
@@ -207,6 +208,14 @@ def test_members_of_other_kinds_are_demanded_only_where_none_may_be_left_out() -
     assert dict(both.demand) == {((1,), ""): 4, ((2,), ""): 2}
     either = parts_of(Group("g", members, needed=1), ONE_MORE).members[0]
     assert either.demand == ()
+
+
+def test_what_a_group_demands_is_added_up_in_as_many_steps_as_its_members_have_kinds() -> None:
+    def steps(members: int) -> int:
+        ones = [pods(f"{each}", shape=f"{each}") for each in range(members)]
+        return lines_run(lambda: parts_of(*ones))
+
+    assert steps(400) < 5 * steps(100)
 
 
 def test_a_group_that_needs_no_more_than_its_optional_members_is_optional() -> None:
