@@ -24,9 +24,11 @@ def pins(
     pod_sets: tuple[PodSetMembers, ...], topology: TopologyBooks, nodes: Nodes
 ) -> Iterator[tuple[slice | None, ...]]:
     """The slot ranges each pod set may use, narrowest first; None is everywhere."""
+    # Pod sets of one kind share what is around them, and that may be thousands of nodes.
+    around = {id(each): each for pod_set in pod_sets for each in pod_set.around}
+    known = {key: _ranges(each, topology, nodes) for key, each in around.items()}
     ranges = [
-        [found for around in pod_set.around if (found := _ranges(around, topology, nodes))]
-        for pod_set in pod_sets
+        [found for each in pod_set.around if (found := known[id(each)])] for pod_set in pod_sets
     ]
     attempts = max((len(found) for each in ranges for found in each), default=1)
     for attempt in range(attempts):

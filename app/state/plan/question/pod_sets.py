@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from app.dialects import pod_set_groups
 from app.dialects.spec import ANYWHERE, GangSpec, GroupSpec
@@ -159,7 +159,7 @@ def pod_sets_of(
             pod_set,
             settled=tuple(settled.get(pod_set.key, ())),
             kept=_kept(pod_set, free.get(pod_set.key, []), is_split=is_split),
-            around=tuple(context.around(pod_set, groups)),
+            around=context.around(pod_set, groups),
             groups=groups,
             is_split=is_split,
             needed=None
@@ -206,14 +206,22 @@ class _Context:
     spec: GangSpec | None
     settled: Mapping[SetKey, Sequence[Settled]]
     shared: Shared
+    _around: dict[tuple[object, ...], tuple[Around, ...]] = field(default_factory=dict)
+    """By kind of pods: where each was narrowed to a node of its own, one has thousands of sets."""
 
     def groups(self, leaf: str) -> tuple[GroupSpec, ...]:
         """The groups around a leaf that have a constraint, widest first."""
         path = () if self.spec is None else self.spec.path_to(leaf)
         return tuple(group for group in path if group.constraint != ANYWHERE)
 
-    def around(self, pod_set: PodSetMembers, groups: Iterable[GroupSpec]) -> Iterator[Around]:
+    def around(self, pod_set: PodSetMembers, groups: Iterable[GroupSpec]) -> tuple[Around, ...]:
         """The constraints that settled members, or other gangs, share with it."""
+        kind = (pod_set.key, pod_set.unplanned[0].leaf, pod_set.constraint)
+        if kind not in self._around:
+            self._around[kind] = tuple(self._found(pod_set, groups))
+        return self._around[kind]
+
+    def _found(self, pod_set: PodSetMembers, groups: Iterable[GroupSpec]) -> Iterator[Around]:
         nodes = self._of_unit(pod_set)
         if nodes:
             yield Around(pod_set.constraint, nodes)
