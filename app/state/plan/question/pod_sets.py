@@ -138,9 +138,10 @@ def pod_sets_of(
 
     shared: what holds for them because of other gangs.
     """
-    settled: dict[SetKey, list[Settled]] = {}
+    found_settled: dict[SetKey, list[Settled]] = {}
     for member, node in gang.settled():
-        settled.setdefault(member.role, []).append((member, node))
+        found_settled.setdefault(member.role, []).append((member, node))
+    settled = {key: tuple(members) for key, members in found_settled.items()}
     common = _common(unplanned)
     found: dict[tuple[SetKey, frozenset[str] | None], list[Member]] = {}
     for member in unplanned:
@@ -151,14 +152,14 @@ def pod_sets_of(
     needed = _needed(gang, unplanned)
     variants = Counter(pod_set.key for pod_set in pod_sets)
     context = _Context(gang.membership.spec, settled, shared)
-    free = {key: [node for _, node in members] for key, members in settled.items()}
+    free = {key: Counter(node for _, node in members) for key, members in settled.items()}
     for index, pod_set in enumerate(pod_sets):
         is_split = variants[pod_set.key] > 1
         groups = context.groups(pod_set.unplanned[0].leaf)
         pod_sets[index] = replace(
             pod_set,
-            settled=tuple(settled.get(pod_set.key, ())),
-            kept=_kept(pod_set, free.get(pod_set.key, []), is_split=is_split),
+            settled=settled.get(pod_set.key, ()),
+            kept=_kept(pod_set, free.get(pod_set.key, Counter()), is_split=is_split),
             around=context.around(pod_set, groups),
             groups=groups,
             is_split=is_split,
@@ -291,17 +292,14 @@ def are_narrowed_apart(pod_sets: Iterable[PodSetMembers]) -> bool:
     return not all(common.values())
 
 
-def _kept(pod_set: PodSetMembers, free: list[str], *, is_split: bool) -> tuple[str, ...]:
+def _kept(pod_set: PodSetMembers, free: Counter[str], *, is_split: bool) -> tuple[str, ...]:
     """Take out of `free` the nodes where pods of this pod set's slices run."""
     if not pod_set.slices:
         return ()
-    taken, allowed = list(free), pod_set.allowed
-    if is_split and allowed is not None:
-        taken = [node for node in free if node in allowed]
-        free[:] = [node for node in free if node not in allowed]
-    else:
-        free.clear()
-    return tuple(sorted(taken))
+    here: Iterable[str] = free
+    if is_split and pod_set.allowed is not None:
+        here = pod_set.allowed & free.keys()
+    return tuple(node for node in sorted(here) for _ in range(free.pop(node)))
 
 
 def _demand(pod_set: PodSetMembers) -> list[tuple[str, int]]:
