@@ -30,7 +30,7 @@ from topology.model.resources import Mask
 from topology.model.tree import Tree
 from topology.nested.parts import is_nested, root_of
 from topology.nested.unplaced import remaining
-from topology.nested.walk import Walk, find, unfinished
+from topology.nested.walk import Walk, find, is_too_varied, not_tried, unfinished
 from topology.pod_set import search
 from topology.pod_set.unplaced import Kept, added, completed, staying
 
@@ -68,6 +68,8 @@ def complete(
         if options.tries == 0 or not (placed or unit.workers.slices):
             return first
     root = remaining(tree, root_of(tree, gang, options.unconstrained), kept)
+    if is_too_varied(tree, root):
+        return not_tried(gang, first)
     stay = {
         name: slots
         for leaf in root.leaves()

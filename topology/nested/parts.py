@@ -87,6 +87,13 @@ class Part:
         for member in self.members:
             yield from member.leaves()
 
+    def kinds(self) -> list[Kind]:
+        """Every kind of its pods once, in the order they are written."""
+        units = (leaf.unit for leaf in self.leaves() if leaf.unit is not None)
+        return list(
+            dict.fromkeys((one.request, one.shape) for unit in units for one in unit.pod_sets)
+        )
+
 
 def is_nested(gang: Gang) -> bool:
     """Whether it is more than a list of units, so that `search.find` refuses it."""

@@ -68,7 +68,7 @@ class WalkState:
     _bounds: Bounds = field(init=False)
 
     def __post_init__(self) -> None:
-        kinds = dict.fromkeys(kind for leaf in self.root.leaves() for kind in _kinds(leaf))
+        kinds = self.root.kinds()
         self.view.expect(request for request, _ in kinds)
         self.headroom = Headroom(self.view, kinds)
         self._bounds = Bounds(self.view, self.headroom, self.kept)
@@ -393,11 +393,6 @@ def _with_others(found: NoFit, units: list[Unit], kind: Kind) -> NoFit:
 
 def _kind(pods: PodSet | Lead) -> Kind:
     return pods.request, pods.shape
-
-
-def _kinds(leaf: Part) -> list[Kind]:
-    assert leaf.unit is not None, "a leaf has a unit"
-    return [_kind(one) for one in leaf.unit.pod_sets]
 
 
 def _are_slices_whole(tree: Tree, unit: Unit, workers: list[tuple[int, int]]) -> bool:

@@ -56,6 +56,9 @@ PACKINGS = 32  # of one walk
 VISITS, VISITS_PER_LEAF, VISITS_PER_NODE = 600_000, 5_000, 4
 """Node visits that a walk may cost before it is ended: some fifty milliseconds, and more for
 what is large, since each leaf has to be placed once."""
+MOST_KEPT = 40_000_000
+"""Kinds of pods times nodes: so many numbers are kept of what domains take, 320 MB. That is 400
+kinds on 100,000 nodes; pods that were narrowed to different nodes are of different kinds."""
 
 _Place = tuple[PodSetPlacement, ...] | NoFit | None
 
@@ -86,6 +89,8 @@ def find(
     search.check_generation(tree, capacity)
     try:
         root = root_of(tree, gang, options.unconstrained)
+        if is_too_varied(tree, root):
+            return not_tried(gang, first)
         with closing(Walk(View(tree, capacity, masks, options), root)) as walk:
             if walk.run():
                 return walk.placement(gang)
@@ -103,6 +108,17 @@ def unfinished(gang: Gang) -> NoFit:
     return NoFit(
         next(gang.names()), "", pods, 0, is_proven=False, is_cut_short=True, is_unfinished=True
     )
+
+
+def is_too_varied(tree: Tree, root: Part) -> bool:
+    """Whether there are too many kinds of pods for a walk over so many nodes."""
+    return len(root.kinds()) * len(tree.nodes) > MOST_KEPT
+
+
+def not_tried(gang: Gang, first: NoFit | None) -> NoFit:
+    """The answer where no walk is tried. `first`: why the pod sets had no place as they come."""
+    found = first or unfinished(gang)
+    return replace(found, is_proven=False, is_cut_short=True, is_unfinished=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from topology import (
 )
 from topology.fit.view import Visits
 from topology.nested import state, walk
+from topology.nested.complete import complete
 from topology.nested.estimates.bounds import Bounds
 
 IN_RACK, IN_BLOCK = Constraint(required=RACK), Constraint(required=BLOCK)
@@ -173,3 +174,23 @@ def test_a_walk_ends_when_it_has_looked_at_so_many_nodes(monkeypatch: pytest.Mon
             # Three rounds share them; why there is no place may cost as much again.
             assert visits < 200_000, seed
     assert cut_short > 1
+
+
+@pytest.mark.parametrize("kept", [{}, {"p0": [(0, 1)]}], ids=["new", "beside_kept_pods"])
+def test_no_walk_is_tried_for_more_kinds_of_pods_than_it_may_keep_numbers_of(
+    kept: dict[str, list[tuple[int, int]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree, capacity = cluster("b1/r1/n1 gpu=4\nb1/r1/n2 gpu=2")
+    sets = tuple(
+        PodSet(f"p{at}", 1, vector(capacity.axis, pods=1, gpu=gpu), f"s{at}")
+        for at, gpu in enumerate((1, 1, 4))
+    )
+    gang, on_first = Gang("ns/gang", Group("root", sets)), {"s0": np.array([True, False])}
+    if kept:
+        capacity.use(0, sets[0].request)
+    for most, is_tried in ((6, True), (5, False)):
+        monkeypatch.setattr(walk, "MOST_KEPT", most)
+        found = complete(tree, capacity, gang, on_first, kept)
+        assert isinstance(found, NoFit)
+        assert (found.pod_set, found.is_unfinished) == ("p2", False)
+        assert found.is_cut_short != is_tried
