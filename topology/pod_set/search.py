@@ -133,9 +133,11 @@ def _fits(view: View, unit: Unit, slots: Rows | None) -> dict[int, LevelFit]:
 def _slots_worth_counting(view: View, unit: Unit) -> Rows | None:
     """Slots of the domains of a required level that may take the workers; None: all of them.
 
-    Gathering columns costs more per node than reading them in order, so it has to pay.
+    Gathering columns costs more per node than reading them in order, so it has to pay. Where nodes
+    are preferred and one domain of a narrower level is tried, the best of those may be in a domain
+    that does not take the workers, and then it decides that none of them is chosen.
     """
-    if unit.may_spread:
+    if unit.may_spread or (unit.first > unit.last and unit.workers.shape in view.options.scores):
         return None
     demand = [amount * unit.workers.pods for amount in unit.workers.request]
     may_fit = view.capacity.may_cover(unit.last, demand).nonzero()[0]

@@ -15,6 +15,7 @@ from topology import (
     InvalidRequest,
     Leader,
     NoFit,
+    Options,
     Placement,
     PodSet,
     ResourceAxis,
@@ -353,3 +354,25 @@ def test_needing_every_pod_and_every_member_is_what_happens_anyway() -> None:
     tree, capacity = cluster(CLUSTER)
     root = Group("root", (workers(capacity, 2, needed=2),), needed=1)
     assert isinstance(find(tree, capacity, Gang("ns/gang", root), {}), Placement)
+
+
+@pytest.mark.parametrize("full", [0, 4])
+def test_full_racks_do_not_decide_whether_a_preferred_node_does(full: int) -> None:
+    lines = ["b1/r1/n1 gpu=2", "b1/r2/n2 gpu=1"]
+    tree, capacity = cluster(
+        "\n".join([*lines, *(f"b2/f{each}/f{each} gpu=1" for each in range(full))])
+    )
+    for slot in range(2, 2 + full):
+        capacity.use(slot, vector(capacity.axis, gpu=1))
+    leader = Leader("leader", vector(capacity.axis, pods=1))
+    gang = Gang(
+        "ns/gang",
+        Group(
+            "root", (workers(capacity, 2, leader=leader, constraint=Constraint(RACK, NODE_LEVEL)),)
+        ),
+    )
+    scores = np.zeros(len(tree.nodes), dtype=np.int64)
+    scores[tree.slot_of["n2"]] = 5
+    answer = find(tree, capacity, gang, {}, Options(scores={"": scores}))
+    assert isinstance(answer, Placement)
+    assert {tree.levels[placed.level] for placed in answer.pod_sets} == {RACK}
