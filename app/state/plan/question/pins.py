@@ -6,6 +6,7 @@ the settled ones are: of the narrowest level that they prefer first, of the requ
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
@@ -85,10 +86,10 @@ def _across(around: Around, topology: TopologyBooks, nodes: Nodes) -> list[slice
 def slots_of(tree: Tree, path: tuple[str, ...]) -> slice:
     """The slots of a domain by its path, none if it has no node there."""
     depth = len(path) - 1
-    for domain in range(len(tree.starts[depth])):
-        if tree.path(depth, domain) == path:
-            return tree.slots(depth, domain)
-    return slice(0, 0)
+    domains = range(len(tree.starts[depth]))  # in the order of their paths
+    at = bisect_left(domains, path, key=lambda domain: tree.path(depth, domain))
+    is_there = at < len(domains) and tree.path(depth, at) == path
+    return tree.slots(depth, at) if is_there else slice(0, 0)
 
 
 def _ranges(around: Around, topology: TopologyBooks, nodes: Nodes) -> list[slice | None]:
