@@ -35,6 +35,7 @@ from topology.model.request import DomainOrder, Gang
 from topology.model.resources import Mask
 from topology.model.tree import Tree
 from topology.nested.complete import Kept, complete
+from topology.nested.estimates.bounds import together
 from topology.nested.walk import find
 
 Masks = Mapping[Hashable, Mask]
@@ -248,13 +249,12 @@ class Builder:
         if level is None or question.shared.nodes or not question.to_follow:
             return None
         own = ((pod_set.shaped[0], len(pod_set.unplanned)) for pod_set in question.pod_sets)
-        needed = sum(
-            np.array(self.books.vector(request)) * pods
-            for request, pods in (*own, *question.to_follow)
+        needed = together(
+            (self.books.vector(request), pods) for request, pods in (*own, *question.to_follow)
         )
+        demand = [needed.get(row, 0) for row in range(max(needed) + 1)]
         depth = topology.levels.index(level)
-        free = topology.capacity.free_by_domain[depth].T  # Shapes: (D, R)
-        has_room: Mask = np.logical_and.reduce(free >= needed, axis=1)
+        has_room = topology.capacity.may_cover(depth, demand)
         if has_room.all() or not has_room.any():
             return None
         inside = has_room[topology.tree.domain_of[depth]]

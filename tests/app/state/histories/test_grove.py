@@ -840,6 +840,21 @@ def test_a_base_gang_takes_a_block_with_room_for_its_scaled_gangs_if_there_is_on
     assert blocks(on(world)) == {block}
 
 
+@pytest.mark.parametrize("asked", [("example.com/fpga", 1), ("nvidia.com/gpu", 2**61)])
+def test_a_base_gang_is_placed_before_there_is_a_node_for_its_scaled_gangs(asked):
+    """A device that no node offers yet, as an autoscaler's nodes will, or more than can be."""
+    world = world_of(pair(1, on=within(BLOCK)), scaled(8))
+    fill(world, "n00", "n10")
+    world.put(
+        *(
+            msgspec.structs.replace(each, request=(("cpu", 1000), asked, ("pods", 1)))
+            for each in more(8, gates=(GATE,))
+        )
+    )
+    placed = started(world, *of_replica([*members(1, "router"), *members(1, "worker")]))
+    assert len(placed) == 2
+
+
 def test_a_scaled_gang_waits_in_the_block_of_its_base_gang_though_another_would_have_had_a_rack():
     """Room is judged by what is requested in all. What holds is that no pod is in another block.
 
