@@ -269,7 +269,7 @@ class Builder:
         for request, pods in question.nominated.pods.items():
             here = [(slot_of[node], number) for node, number in pods.items() if node in slot_of]
             if here:
-                found.append((self.books.vector(request), Pairs.of(here)))
+                found.append((self.books.counted(request), Pairs.of(here)))
         return found
 
     def _scores(

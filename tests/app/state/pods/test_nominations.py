@@ -138,6 +138,14 @@ def test_a_place_for_a_pod_to_come_gives_way_as_a_pod_of_default_priority_does(
     assert bool(world.held) is is_planned
 
 
+def test_nominated_pods_that_request_more_than_there_can_be_leave_nothing():
+    """Eight times 2 Ei is 0 to an integer of 64 bits."""
+    world = World([node("b1/r1/n1")])
+    world.put(*(nominated(f"p{at}", "n1", cpu=2**61, gpus=0, priority=9) for at in range(8)))
+    world.put(*members("g", 1, gpus=1))
+    assert world.held == {}
+
+
 def test_what_is_left_beside_a_nominated_pod_is_free():
     world = World(ONE_NODE, [nominated("p", "n00", priority=100, gpus=4)])
     world.put(pod("g", gpus=4, annotations=group("g", 1)))
