@@ -21,6 +21,7 @@ from topology.fit import fit
 from topology.fit.fit import LevelFit
 from topology.fit.order import ranked, ranked_led
 from topology.fit.unit import Unit
+from topology.fit.view import CALL, View
 from topology.model.request import Strategy
 from topology.model.resources import Counts, Rows
 from topology.model.tree import Tree
@@ -49,12 +50,13 @@ class Greedy:
     """The last domain taken for workers alone."""
 
 
-def place(tree: Tree, fits: dict[int, LevelFit], unit: Unit) -> Share | None:
+def place(view: View, fits: dict[int, LevelFit], unit: Unit) -> Share | None:
     """The share of every node of a balanced placement, or None if there is none."""
+    tree = view.tree
     if unit.slices == 0:
         return None
     # Step 1: the best siblings.
-    best = _best_siblings(tree, fits, unit)
+    best = _best_siblings(view, fits, unit)
     if best is None:
         return None
     siblings, threshold = best
@@ -64,7 +66,7 @@ def place(tree: Tree, fits: dict[int, LevelFit], unit: Unit) -> Share | None:
     if unit.layers.level > level:
         members = siblings.fits[level]
         order = _by_entropy(tree, siblings, level)
-        chosen = chosen_set(members, order, _count(members, unit), unit)
+        chosen = chosen_set(members, order, _count(members, unit), unit, view.spend)
         if chosen is None:
             return None
         domains = tree.children(level, np.sort(chosen) + range_.start)
@@ -72,7 +74,7 @@ def place(tree: Tree, fits: dict[int, LevelFit], unit: Unit) -> Share | None:
         range_ = siblings.ranges[level]
         domains = domains - range_.start
     # Step 3: the threshold for each, the extra ones where most fit.
-    share = _even_share(siblings.fits[level], domains, unit, threshold)
+    share = _even_share(view, siblings.fits[level], domains, unit, threshold)
     if share is None:
         return None
     leader = None if share.leader is None else share.leader + range_.start
@@ -104,12 +106,14 @@ def greedy(fits: LevelFit, need: int) -> Greedy | None:
 
 
 def _best_siblings(
-    tree: Tree, fits: dict[int, LevelFit], unit: Unit
+    view: View, fits: dict[int, LevelFit], unit: Unit
 ) -> tuple[_Siblings, int] | None:
     """Of all siblings at the preferred level those with the highest threshold, then fewest."""
+    tree = view.tree
     best: _Siblings | None = None
     best_threshold = best_domains = 0
     for ranges in _families(tree, fits, unit):
+        view.spend(CALL)
         family = _Siblings(
             ranges, {level: fits[level].within(range_) for level, range_ in ranges.items()}
         )
@@ -244,10 +248,12 @@ def entropy(pods: Counts) -> float:
     return -math.fsum(share * math.log2(share) for share in shares)
 
 
-def _even_share(fits: LevelFit, domains: Rows, unit: Unit, threshold: int) -> Share | None:
+def _even_share(
+    view: View, fits: LevelFit, domains: Rows, unit: Unit, threshold: int
+) -> Share | None:
     """Slices of each domain: the threshold, and the extra ones where most fit."""
-    here = fits.at(domains)
-    chosen = chosen_set(here, np.arange(domains.size), _count(here, unit), unit)
+    here, order = fits.at(domains), np.arange(domains.size)
+    chosen = chosen_set(here, order, _count(here, unit), unit, view.spend)
     if chosen is None or unit.slices < chosen.size * threshold:
         return None
     chosen = np.sort(chosen)

@@ -11,6 +11,8 @@ Source: kueue pkg/cache/scheduler/tas_balanced_placement.go (v0.16), the optimal
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy import typing as npt
 
@@ -19,22 +21,28 @@ from topology.fit.unit import Unit
 from topology.model.resources import Rows
 
 STEPS_MAX = 400_000_000
-"""Entries times domains beyond which no set is looked for; about a second on one core."""
+"""Entries times domains beyond which no set is looked for; a tenth of a second or two."""
+STEPS_PER_VISIT = 64  # take as long as a visit of a node
 
 _UNSET = -1
 _Table = npt.NDArray[np.int32]
 
 
-def chosen_set(fits: LevelFit, order: Rows, number: int, unit: Unit) -> Rows | None:
+def chosen_set(
+    fits: LevelFit, order: Rows, number: int, unit: Unit, spend: Callable[[int], None]
+) -> Rows | None:
     """The domains of the best set of exactly `number`, ascending; None if there is none.
 
     Shapes: fits (D,), order (D,): the sequence in which domains are tried.
+    `spend`: is told what it costs, in node visits.
     """
     pods = unit.slices * unit.layers.size
     deepest = int(fits.pods.max(initial=0)) * (1 if unit.leader is None else number)
     width = pods + deepest + 1  # column c: c - deepest pods are still to be placed
-    if number == 0 or 2 * (number + 1) * width * order.size > STEPS_MAX:
+    steps = 2 * (number + 1) * width * order.size
+    if number == 0 or steps > STEPS_MAX:
         return None
+    spend(steps // STEPS_PER_VISIT)
     leaders = 0 if unit.leader is None else 1
     # Per leader still to place: (domains used, column) -> the domain taken last.
     last = np.full((2, number + 1, width), _UNSET, dtype=np.int32)

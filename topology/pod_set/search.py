@@ -99,7 +99,7 @@ def place(view: View, unit: Unit) -> tuple[PodSetPlacement, ...] | NoFit:
     fits = _fits(view, unit, slots)
     if unit.is_balanced:
         # Tried before the ordinary search, which is the fallback.
-        share = balanced.place(tree, fits, unit)
+        share = balanced.place(view, fits, unit)
         if share is not None:
             return assign.placements(tree, unit, unit.first, share)
     for level in range(unit.first, unit.last - 1, -1):

@@ -17,8 +17,10 @@ from topology import (
     Gang,
     Group,
     Leader,
+    Options,
     Placement,
     PodSet,
+    Rows,
     Slice,
     Strategy,
     Tree,
@@ -27,8 +29,9 @@ from topology import (
 )
 from topology.fit.fit import LevelFit
 from topology.fit.unit import Unit, units_of
+from topology.fit.view import CALL, Visits
+from topology.pod_set import knapsack
 from topology.pod_set.balanced import _thresholds, entropy, greedy
-from topology.pod_set.knapsack import chosen_set
 
 
 def counts(*pods: int) -> Counts:
@@ -120,10 +123,33 @@ def test_even_children_have_more_entropy_and_their_order_does_not_matter() -> No
     assert entropy(counts(0, 0)) == 0
 
 
+def chosen_set(fits: LevelFit, order: Rows, number: int, unit: Unit) -> Rows | None:
+    return knapsack.chosen_set(fits, order, number, unit, Visits().add)
+
+
 def unit_of(pods: int) -> Unit:
     tree, _ = cluster("b1/r1/n1")
     gang = Gang("ns/gang", Group("root", (PodSet("w", pods, (1,)),)))
     return units_of(tree, gang, Strategy.BEST_FIT)[0]
+
+
+def visits(racks: int, nodes: int, pods: int, preferred: str) -> int:
+    """What a balanced placement costs, in racks of so many nodes that take 9 pods each."""
+    lines = (f"b1/r{rack}/n{rack}.{at} gpu=9" for rack in range(racks) for at in range(nodes))
+    tree, capacity = cluster("\n".join(lines))
+    counted, constraint = Visits(), Constraint(preferred=preferred, balanced=True)
+    workers = PodSet("w", pods, vector(capacity.axis, pods=1, gpu=1), constraint=constraint)
+    gang = Gang("ns/gang", Group("root", (workers,)))
+    assert isinstance(find(tree, capacity, gang, {}, Options(visits=counted)), Placement)
+    return counted.total
+
+
+def test_what_a_set_of_domains_costs_is_counted() -> None:
+    assert visits(1, 160, 640, RACK) > 20 * visits(1, 40, 160, RACK)
+
+
+def test_what_each_family_of_domains_costs_is_counted() -> None:
+    assert visits(16, 2, 4, NODE_LEVEL) >= visits(1, 2, 4, NODE_LEVEL) + 15 * CALL
 
 
 def test_of_all_sets_of_so_many_domains_the_one_that_wastes_least_is_chosen() -> None:
