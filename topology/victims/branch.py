@@ -119,7 +119,7 @@ class Branch:
                 [loss.pods for loss in losses],
                 [loss.lost_work for loss in losses],
             )
-            self._walk(0, NOTHING, self._lacks)
+            self._walk()
         return self.best
 
     def _least_from(self, at: int) -> _Least:
@@ -163,31 +163,65 @@ class Branch:
             self._now.turn(one)
         return [one for one in gone if one not in stay]
 
-    def _walk(self, at: int, loss: Loss, lacks: float) -> None:
-        """Decide about those from `at` on; the ones chosen before are gone, and not enough."""
-        if at == len(self._ones) or self._is_over():
-            return
-        least = self._least_from(at).loss(lacks)
-        if least is None or not self._is_less(loss, least):
-            return
-        one = self._ones[at]
-        if self._is_less(loss, self._losses[one]) and self._may_go(one):
-            owners = self._owners_lost(one)
-            self._take(one)
-            self._chosen.append(one)
-            if self._now.fits():
-                self._note(self._chosen)
+    def _walk(self) -> None:
+        """Decide about one after the other; a stack, since there may be thousands."""
+        # Of each that is decided about: what was lost and lacked before it, and whether it goes.
+        decided: list[tuple[Loss, float, bool]] = []
+        loss, lacks = NOTHING, self._lacks
+        while True:
+            if self._is_worth_it(len(decided), loss, lacks):
+                one = self._ones[len(decided)]
+                more = self._let_go(one, loss)
+                if more is not None:
+                    decided.append((loss, lacks, True))
+                    loss, lacks = loss.plus(more), lacks - self._places[one]
+                    continue
+                if self._let_stay(one):
+                    decided.append((loss, lacks, False))
+                    continue
+            while decided:
+                loss, lacks, goes = decided.pop()
+                one = self._ones[len(decided)]
+                if not goes:
+                    self._rest.turn(one)
+                    continue
+                self._chosen.pop()
+                self._give_back(one)
+                if self._let_stay(one):
+                    decided.append((loss, lacks, False))
+                    break
             else:
-                more = (
-                    self._losses[one].plus(Loss(owners, 0, 0, 0)) if owners else self._losses[one]
-                )
-                self._walk(at + 1, loss.plus(more), lacks - self._places[one])
-            self._chosen.pop()
-            self._give_back(one)
+                return
+
+    def _is_worth_it(self, at: int, loss: Loss, lacks: float) -> bool:
+        """Whether something less may come of those from `at` on; those chosen do not suffice."""
+        if at == len(self._ones) or self._is_over():
+            return False
+        least = self._least_from(at).loss(lacks)
+        return least is not None and self._is_less(loss, least)
+
+    def _let_go(self, one: int, loss: Loss) -> Loss | None:
+        """What goes with one more that is gone from now on; None: it stays, or was the last."""
+        if not (self._is_less(loss, self._losses[one]) and self._may_go(one)):
+            return None
+        owners = self._owners_lost(one)
+        self._take(one)
+        self._chosen.append(one)
+        if not self._now.fits():
+            own = self._losses[one]
+            return own.plus(Loss(owners, 0, 0, 0)) if owners else own
+        self._note(self._chosen)
+        self._chosen.pop()
+        self._give_back(one)
+        return None
+
+    def _let_stay(self, one: int) -> bool:
+        """Have one stay for good, if the others may be enough."""
         self._rest.turn(one)
         if self._rest.may_fit():
-            self._walk(at + 1, loss, lacks)
+            return True
         self._rest.turn(one)
+        return False
 
     @property
     def _visits(self) -> int:

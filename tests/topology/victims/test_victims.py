@@ -249,6 +249,15 @@ def test_more_than_are_tried_against_each_other_still_make_room() -> None:
     assert answer.is_proven
 
 
+def test_a_thousand_pods_are_tried_against_each_other() -> None:
+    """They are decided about one after the other, and Python calls no thousand functions deep."""
+    cluster = Cluster(600)
+    for at in range(600):
+        for half in range(2):
+            cluster.runs(f"p{at}-{half}", f"n0{at}", request=(1, GPUS // 2, 1))
+    assert len(who(cluster.asked(400, (1, 3, 1), constraint=Constraint(), visits=VISITS))) == 400
+
+
 def test_where_the_visits_end_the_answer_is_enough_and_says_that_it_is_not_proven() -> None:
     cluster = Cluster(*[6] * 6)
     for rack in range(6):
