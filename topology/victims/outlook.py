@@ -141,14 +141,15 @@ class Outlook:
         With whatever else goes on the nodes that these gangs are on.
         """
         table, level = self._problem.table, self._problem.level
-        inside = slice(None) if level < 0 else self._problem.tree.slots(level, domain)
+        tree = self._problem.tree
+        inside = slice(0, len(tree.nodes)) if level < 0 else tree.slots(level, domain)
         gangs = [one for one in ones if table.is_gang[one]]
         slots = [table.changes.slots[table.first[one] : table.end[one]] for one in gangs]
+        here = [its[(its >= inside.start) & (its < inside.stop)] - inside.start for its in slots]
 
         def gains(after: Counts, before: Counts) -> list[int]:
-            more = np.zeros_like(after)
-            more[inside] = (after - before)[inside]
-            return sorted((int(more[its].sum()) for its in slots), reverse=True)
+            more = after[inside] - before[inside]
+            return sorted((int(more[its].sum()) for its in here), reverse=True)
 
         least, kinds = 1, self._problem.demand
         for alone, every, (_, needed) in zip(self._alone, self._every, kinds, strict=True):
