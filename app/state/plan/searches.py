@@ -147,9 +147,9 @@ class Searches:
     ) -> None:
         """Remember a verdict on the books as they are, or as they were (`unfit.py`)."""
         if isinstance(verdict.why, NoFit):
-            is_rest = next(question.gang.settled(), None) is not None
+            settled = sum(1 for _ in question.gang.settled())
             pods = (pod_set.shaped for pod_set in question.pod_sets)
-            self.unfit.note(signature, verdict, pods, question.gang.key, is_rest=is_rest, at=at)
+            self.unfit.note(signature, verdict, pods, question.gang.key, settled=settled, at=at)
 
     def _go_on(
         self, question: Question, signature: Signature, topologies: Iterable[TopologyBooks]

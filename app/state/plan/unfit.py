@@ -30,6 +30,9 @@ MOST_BYTES = 16 * KIB  # … none that weighs more, …
 MOST_KNOWN_BYTES = 16 * 1024 * KIB  # … and so much in all
 MOST_EXACT = 256  # verdicts kept with what their reasons are looked up in, 10 KB and more each, …
 MOST_EXACT_BYTES = 64 * KIB  # … of a request that weighs no more
+FEW_SETS = 64  # pod sets: of more, as of pods narrowed to a node each, no verdict is kept …
+MOST_OWN = 4  # … and of one gang so many such requests are remembered: it asks in three ways
+NAME_BYTES = 8  # of a node's name in a request, which is the books' own
 MOST_NODES = 1_024  # that have gained room are known one by one; of more, any may have
 FEW_NODES = 4  # whose labels are looked at one by one
 
@@ -64,6 +67,8 @@ class Unfit:
     _known_bytes: int = 0
     _exact: dict[Signature, tuple[int, NoPlan, GangKey]] = field(default_factory=dict)
     """Since something gained room, each with the generation of the trees and whose it is."""
+    _own: dict[GangKey, dict[Signature, None]] = field(default_factory=dict)
+    """Those that weigh as much as their gang has pods, and that no other gang makes."""
     _now: int = 0  # how often something has gained room
     _grew: dict[str, int] = field(default_factory=dict)  # node -> when
     _anything_at: int = 0  # when it was not known which node had
@@ -94,27 +99,41 @@ class Unfit:
         pods: Iterable[Shaped],
         key: GangKey,
         *,
-        is_rest: bool,
+        settled: int = 0,
         at: int | None = None,
     ) -> None:
         """Remember that a request has found no place.
 
-        `is_rest`: other pods of the gang have nodes already, so that any change may help.
+        `settled`: so many pods of the gang have nodes already, so that any change may help.
         `at`: on books as they were when `now` was that; None: as they are.
         """
-        shaped = frozenset(pods)
+        pod_sets = list(pods)
+        shaped, has_few_sets = frozenset(pod_sets), len(pod_sets) <= FEW_SETS
         at = self._now if at is None else at
         bytes_of = weight(shaped, MOST_EXACT_BYTES)
         if len(self._exact) >= MOST_EXACT:
             self._exact.clear()
-        if at == self._now and bytes_of <= MOST_EXACT_BYTES:
+        if at == self._now and bytes_of <= MOST_EXACT_BYTES and has_few_sets:
             self._exact[signature] = self.books.generation, verdict, key
         self._forget(signature)
         if bytes_of <= MOST_BYTES:
-            self._known[signature] = _Known(shaped, is_rest, at, bytes_of)
+            bytes_of += NAME_BYTES * settled
+            self._known[signature] = _Known(shaped, settled > 0, at, bytes_of)
             self._known_bytes += bytes_of
             while len(self._known) > MOST_REQUESTS or self._known_bytes > MOST_KNOWN_BYTES:
                 self._forget(next(iter(self._known)))
+        if not has_few_sets:
+            self._note_own(key, signature)
+
+    def _note_own(self, key: GangKey, signature: Signature) -> None:
+        own = self._own.setdefault(key, {})
+        own.pop(signature, None)
+        own[signature] = None
+        while len(own) > MOST_OWN:
+            oldest = next(iter(own))
+            del own[oldest]
+            self._forget(oldest)
+            self._exact.pop(oldest, None)
 
     def _forget(self, signature: Signature) -> None:
         known = self._known.pop(signature, None)
@@ -123,6 +142,8 @@ class Unfit:
 
     def leave(self, key: GangKey) -> None:
         """Let go of a gang that is gone: verdicts of its own searches, which hold on to it."""
+        for signature in self._own.pop(key, ()):
+            self._forget(signature)
         for signature in [each for each, (_, _, whose) in self._exact.items() if whose == key]:
             del self._exact[signature]
 

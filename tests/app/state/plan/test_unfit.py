@@ -47,11 +47,13 @@ class Cluster:
         shape: Shape = ANYWHERE,
         *,
         signature: str = "s",
-        is_rest: bool = False,
+        settled: int = 0,
         gang: str = "g",
+        pod_sets: int = 1,
     ) -> None:
         key = GangKey("default", gang, "group")
-        self.unfit.note((signature,), NO, [(REQUEST, shape)], key, is_rest=is_rest)
+        pods = [(REQUEST, shape)] * pod_sets
+        self.unfit.note((signature,), NO, pods, key, settled=settled)
 
     def holds(self, signature: str = "s") -> bool:
         return self.unfit.still_holds((signature,))
@@ -148,7 +150,7 @@ def test_more_nodes_than_are_remembered_count_as_anything():
 
 def test_any_change_may_help_the_rest_of_a_gang():
     cluster = Cluster()
-    cluster.note(is_rest=True)
+    cluster.note(settled=1)
     assert cluster.holds()
     cluster.unfit.grew(["n1"])
     assert not cluster.holds()
@@ -157,7 +159,7 @@ def test_any_change_may_help_the_rest_of_a_gang():
 def test_a_resource_that_no_node_offers_is_in_no_node_s_room():
     cluster = Cluster()
     pods = [((("example.com/fpga", 1),), ANYWHERE)]
-    cluster.unfit.note(("s",), NO, pods, GangKey("default", "g", "group"), is_rest=False)
+    cluster.unfit.note(("s",), NO, pods, GangKey("default", "g", "group"))
     cluster.take("n1", 0)
     cluster.unfit.grew(["n1"])
     assert cluster.holds()
@@ -277,6 +279,37 @@ def test_what_is_remembered_weighs_so_much_and_the_latest_stays():
     assert cluster.holds(str(number))
     assert not cluster.holds("0")
     assert cluster.unfit.known_bytes > unfit.MOST_KNOWN_BYTES // 2
+
+
+def test_of_requests_of_many_pod_sets_the_last_of_a_gang_are_remembered():
+    """Those of a user who deletes a pod and makes it again, say, a thousand times."""
+    cluster, many = Cluster(), unfit.FEW_SETS + 1
+    cluster.note(signature="other", gang="other", pod_sets=many)
+    for at in range(9):
+        cluster.note(signature=f"{at}", pod_sets=many)
+        cluster.note(signature=f"{at}", pod_sets=many)
+    assert [at for at in range(9) if cluster.holds(f"{at}")] == [5, 6, 7, 8]
+    assert cluster.holds("other")
+    cluster.unfit.leave(GangKey("default", "g", "group"))
+    assert not cluster.holds("8")
+    assert len(cluster.unfit) == 1
+
+
+def test_a_request_weighs_what_it_names_of_nodes_with_pods_of_its_gang():
+    cluster = Cluster()
+    cluster.note()
+    alone = cluster.unfit.known_bytes
+    cluster.note(signature="rest", settled=1_000)
+    assert cluster.unfit.known_bytes == 2 * alone + 1_000 * unfit.NAME_BYTES
+
+
+def test_no_verdict_is_kept_of_a_request_of_many_pod_sets():
+    """What its reasons are looked up in has a byte for each node and pod set."""
+    cluster = Cluster()
+    for pod_sets in (unfit.FEW_SETS + 1, unfit.FEW_SETS):
+        assert cluster.unfit.exact == 0
+        cluster.note(pod_sets=pod_sets)
+    assert cluster.unfit.exact == 1
 
 
 def test_no_verdict_is_kept_of_a_request_that_is_heavy():
