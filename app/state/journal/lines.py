@@ -125,21 +125,29 @@ def _kind_of(record: Record) -> Kind:
     return "Pod" if isinstance(record, PodRecord) else "Node"
 
 
-def event_of(said: Heard, decoders: Decoders) -> Event:
-    """The event that is written in a line.
+def event_of(number: int, said: Heard, decoders: Decoders) -> Event:
+    """The event that is written in a line of this number.
 
-    Raises: msgspec.ValidationError for a kind that no vocabulary has, or a record not of its kind.
+    Raises: DecodeError for a kind that no vocabulary has, or a record not of its kind.
     """
     decoder = decoders.get(said.kind)
     if decoder is None:
-        raise msgspec.ValidationError(f"kind {said.kind!r} is not known")
+        raise DecodeError(f"journal line {number}: kind {said.kind!r} is not known")
     if isinstance(said, _Listed):
-        records = tuple(decoder.decode(each) for each in said.records)
+        records = tuple(decoded(decoder, number, each) for each in said.records)
         return Listed(said.kind, records, said.edition)
-    record = decoder.decode(said.record)
+    record = decoded(decoder, number, said.record)
     if _kind_of(record) != said.kind:
-        raise msgspec.ValidationError(f"a {_kind_of(record)} where a {said.kind} is said to be")
+        other = f"a {_kind_of(record)} where a {said.kind} is said to be"
+        raise DecodeError(f"journal line {number}: {other}")
     return Applied(record) if isinstance(said, _Applied) else Deleted(record)
+
+
+def args_of(number: int, step: In) -> Any:
+    """The arguments of an input, without its time. Raises: DecodeError also for an unknown call."""
+    if step.call not in ARGS:
+        raise DecodeError(f"journal line {number}: call {step.call!r} is not known")
+    return decoded(ARGS[step.call], number, step.args)
 
 
 def out_of(given: Any) -> Out:

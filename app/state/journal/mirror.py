@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from app.dialects.registry import DIALECTS, Dialects
 from app.kube.core.objects import NodeRecord, ObjectRecord, PodRecord, Record
 from app.kube.watch.events import Applied, Event, Kind, Listed
-from app.state.journal.lines import ARGS, LINE, In, decoded, decoders_of, event_of, settings_of
+from app.state.journal.lines import LINE, In, args_of, decoded, decoders_of, event_of, settings_of
 from app.state.settings import EngineSettings
 
 
@@ -65,8 +65,8 @@ def mirror(
     for number, raw in numbered:
         line = decoded(LINE, number, raw)
         if isinstance(line, In) and line.call == "apply":
-            (said,) = decoded(ARGS["apply"], number, line.args)
-            event = event_of(said, decoders)
+            (said,) = args_of(number, line)
+            event = event_of(number, said, decoders)
             found.apply(event)
             if heard is not None:
                 heard(event)

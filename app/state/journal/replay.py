@@ -14,19 +14,17 @@ import msgspec
 
 from app.dialects.registry import DIALECTS, Dialects
 from app.errors import DecodeError
-from app.kube.watch.events import Event
 from app.state.effects import Bound, Ungated
 from app.state.engine import Engine
 from app.state.filter_result import Candidates
 from app.state.inputs import Inputs
 from app.state.journal.lines import (
-    ARGS,
     LINE,
     Decoders,
-    Heard,
     In,
     Names,
     Out,
+    args_of,
     decoded,
     decoders_of,
     event_of,
@@ -124,12 +122,10 @@ class _Player:
         return out_of(given), repr(given)
 
     def _args(self, number: int, step: In) -> Sequence[object]:
-        if step.call not in ARGS:
-            raise DecodeError(f"journal line {number}: call {step.call!r} is not known")
-        args = decoded(ARGS[step.call], number, step.args)
+        args = args_of(number, step)
         match step.call:
             case "apply":
-                return (_event(number, args[0], self._decoders),)
+                return (event_of(number, args[0], self._decoders),)
             case "filter" | "prioritize":
                 return (args[0], self._candidates(number, args[1]))
             case "bind_finished":
@@ -144,13 +140,6 @@ class _Player:
         elif names != self._offered_line:
             raise DecodeError(f"journal line {number}: line {names} is not the last list of names")
         return self._offered
-
-
-def _event(number: int, said: Heard, decoders: Decoders) -> Event:
-    try:
-        return event_of(said, decoders)
-    except (msgspec.ValidationError, RecursionError) as error:
-        raise DecodeError(f"journal line {number}: {error}") from error
 
 
 class Offered:

@@ -26,9 +26,19 @@ from app.state.journal.checking.belonging import Belonging, least_pods
 from app.state.journal.checking.findings import Checked, Findings
 from app.state.journal.checking.places import Places
 from app.state.journal.checking.together import Together
-from app.state.journal.lines import ARGS, LINE, In, decoded, decoders_of, event_of, settings_of
+from app.state.journal.lines import (
+    ARGS,
+    LINE,
+    In,
+    args_of,
+    decoded,
+    decoders_of,
+    event_of,
+    settings_of,
+)
 from app.state.settings import EngineSettings
 
+JUDGED = {"apply", "bind_arrived", "bind_finished"}  # calls; the others decide nothing here
 SETTLE_SECONDS = 60.0  # beyond the engine's own deadlines: a gang that is not whole by then is torn
 
 
@@ -329,12 +339,12 @@ def check(lines: Iterable[bytes], dialects: Dialects = DIALECTS) -> Checked:
     decoders = decoders_of(configured)
     for number, step in _inputs(numbered):
         findings.line, findings.now = number, step.now
-        if step.call not in ("apply", "bind_arrived", "bind_finished"):
+        if step.call in ARGS.keys() - JUDGED:
             continue
-        args = decoded(ARGS[step.call], number, step.args)
+        args = args_of(number, step)
         match step.call:
             case "apply":
-                judge.hear(event_of(args[0], decoders))
+                judge.hear(event_of(number, args[0], decoders))
             case "bind_arrived":
                 _, _, uid, node = args
                 judge.ask(uid, node)

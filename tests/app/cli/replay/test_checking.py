@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -71,3 +72,28 @@ def test_a_file_that_is_no_journal_is_one_sentence(
     (sentence,) = ran.stderr.splitlines()
     assert str(path) in sentence
     assert sentence.endswith(said)
+
+
+@pytest.mark.parametrize("options", [(), ("--check",)], ids=["again", "checked"])
+@pytest.mark.parametrize(
+    ("call", "args", "said"),
+    [
+        pytest.param("apply", [["applied", "Frob", {}]], "kind 'Frob' is not known", id="kind"),
+        pytest.param(
+            "apply",
+            [["listed", "Pod", [{"uid": 5}], 0]],
+            "Expected `str`, got `int` - at `$.uid`",
+            id="record",
+        ),
+        pytest.param("frob", [], "call 'frob' is not known", id="call"),
+    ],
+)
+def test_a_line_that_this_corral_does_not_know_is_named(
+    tmp_path: Path, options: Sequence[str], call: str, args: object, said: str
+) -> None:
+    path = tmp_path / "journal"
+    line = msgspec.json.encode({"line": "in", "now": 1.0, "call": call, "args": args}) + b"\n"
+    path.write_bytes(history().lines[0] + line + b'{"line":"out"}\n')
+    ran = CliRunner().invoke(main, ["replay", *options, str(path)])
+    assert ran.exit_code == 2
+    assert ran.stderr == f"corral: journal {path}: journal line 2: {said}\n"
