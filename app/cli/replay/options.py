@@ -11,8 +11,8 @@ File = Annotated[
     Path,
     typer.Argument(
         metavar="FILE",
-        help="A journal, of corral serve --journal or of corral record; with --load also a"
-        " cluster-snapshot/v1",
+        help="A journal, of corral serve --journal or of corral record, - for stdin; with --load"
+        " also a cluster-snapshot/v1",
     ),
 ]
 Check = Annotated[

@@ -1,11 +1,13 @@
-"""A file of lines, packed or not."""
+"""A file of lines, packed or not; also one that can be read only once, such as a pipe."""
 
 from __future__ import annotations
 
 import gzip
+import io
+import sys
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import chain, count
 from pathlib import Path
 from typing import IO, cast
@@ -13,6 +15,7 @@ from typing import IO, cast
 from app.errors import DecodeError
 
 GZIP = b"\x1f\x8b"
+STDIN = Path("-")
 SNAPSHOT = b'{"schema":"cluster-snapshot'
 LONGEST_LINE = 2**30  # bytes; a list of 150,000 pods has 150 MB
 
@@ -20,10 +23,8 @@ LONGEST_LINE = 2**30  # bytes; a list of 150,000 pods has 150 MB
 @contextmanager
 def lines_of(path: Path) -> Iterator[Iterator[bytes]]:
     """The lines of a journal. Raises: OSError; DecodeError for a broken gzip file, or no lines."""
-    with path.open("rb") as raw:
-        is_packed = raw.read(len(GZIP)) == GZIP
-        raw.seek(0)
-        if not is_packed:
+    with nullcontext(_stdin()) if path == STDIN else path.open("rb") as raw:
+        if raw.peek(len(GZIP))[: len(GZIP)] != GZIP:
             yield _lines(raw)
             return
         with gzip.open(raw) as packed:
@@ -40,6 +41,10 @@ def journal_of(path: Path) -> Iterator[Iterator[bytes]]:
         if first.startswith(SNAPSHOT):
             raise DecodeError("no decision is recorded in a snapshot of a cluster: --load")
         yield chain((first,), lines)
+
+
+def _stdin() -> io.BufferedReader:
+    return io.BufferedReader(cast(io.RawIOBase, sys.stdin.buffer))
 
 
 def _lines(file: IO[bytes]) -> Iterator[bytes]:

@@ -20,7 +20,7 @@ from app.cli.replay.loading.driving import Load, Pace
 from app.cli.replay.loading.figures import Figures
 from app.cli.replay.loading.processes import running
 from app.cli.replay.loading.work import Mix, Work, with_overlay, work_of
-from app.cli.replay.reading import lines_of
+from app.cli.replay.reading import STDIN, lines_of
 from app.errors import DecodeError, SettingsError
 from app.sandbox.cluster.snapshot import (
     BLOCK,
@@ -73,6 +73,8 @@ def run(asked: Asked, output: Output) -> bool:
 
 def load(asked: Asked, say: Callable[[str], None]) -> Figures:
     """Run it. Raises: SettingsError, NotStarted, NoAnswer; OSError for the file."""
+    if asked.file == STDIN or (asked.file.exists() and not asked.file.is_file()):
+        raise SettingsError(f"{asked.file}: --load reads it twice, so it has to be a file")
     try:
         snapshot = _snapshot(asked.file)
         if asked.overlay:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import tracemalloc
 from importlib import import_module
+from threading import Thread
 
 import msgspec
 import pytest
@@ -141,3 +143,17 @@ def test_a_line_without_an_end_is_not_read_into_memory(tmp_path, monkeypatch):
     assert ran.exit_code == 2
     assert "line 2: more than 1048576 bytes" in ran.stderr
     assert most < 16 * 2**20
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "packed"])
+def test_a_journal_may_come_from_a_pipe_or_stdin(journal, tmp_path, pack):
+    content = pack(journal.read_bytes())
+    ran = CliRunner().invoke(main, ["replay", "-"], input=content)
+    assert (ran.exit_code, ran.stdout) == (0, run(journal).stdout)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = Thread(target=pipe.write_bytes, args=(content,), daemon=True)
+    writer.start()
+    ran = run("--check", pipe)
+    assert ran.exit_code == 0, ran.output
+    assert "every promise was kept" in ran.stdout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import time
@@ -388,3 +389,11 @@ def test_two_ways_to_replay_exclude_each_other(tmp_path: Path) -> None:
     ran = run(tmp_path / "x", "--load", 1, "--check")
     assert ran.exit_code == 2
     assert "--load and --check exclude each other" in ran.stderr
+
+
+def test_a_pipe_is_no_file_for_a_load(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    ran = CliRunner().invoke(main, ["replay", "--load", "1", str(pipe)])
+    assert ran.exit_code == 2
+    assert ran.stderr == f"corral: {pipe}: --load reads it twice, so it has to be a file\n"
