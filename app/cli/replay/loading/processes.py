@@ -65,7 +65,10 @@ def _url(pipe: Connection, process: BaseProcess, what: str) -> str:
     waited = 0.0
     while not pipe.poll(0.1):
         waited += 0.1
-        if not process.is_alive() or waited > START_SECONDS:
+        if not process.is_alive():
+            code = process.exitcode
+            raise NotStarted(f"{what} did not start: it ended with exit code {code}")
+        if waited > START_SECONDS:
             raise NotStarted(f"{what} did not start within {START_SECONDS:.0f} s")
     url: str = pipe.recv()
     return url

@@ -10,7 +10,9 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from multiprocessing import Pipe
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import orjson
@@ -29,6 +31,7 @@ from app.cli.replay.loading.figures import (
     Figures,
     Timings,
 )
+from app.cli.replay.loading.processes import NotStarted, _url
 from app.cli.replay.loading.work import Mix, work_of
 from app.sandbox import ClusterPlan, synthetic_snapshot
 from tests.app.polling import until
@@ -397,3 +400,11 @@ def test_a_pipe_is_no_file_for_a_load(tmp_path):
     ran = CliRunner().invoke(main, ["replay", "--load", "1", str(pipe)])
     assert ran.exit_code == 2
     assert ran.stderr == f"corral: {pipe}: --load reads it twice, so it has to be a file\n"
+
+
+def test_a_process_that_ends_before_it_is_ready_is_not_said_to_be_slow():
+    ours, theirs = Pipe()
+    ended = SimpleNamespace(is_alive=lambda: False, exitcode=1)
+    with ours, theirs, pytest.raises(NotStarted) as raised:
+        _url(ours, ended, "Corral")
+    assert str(raised.value) == "Corral did not start: it ended with exit code 1"
