@@ -19,6 +19,7 @@ _PROFILES = (
 )  # the schedulerNames that pods may use without a configuration file
 # Seconds. /bind has its own limit: an extender may hold the bindings of a gang for minutes.
 _HTTP_TIMEOUT, _BIND_TIMEOUT = 30.0, 300.0
+_LAST_PORT = 65_535
 
 
 class InvalidOptions(ValueError):
@@ -126,4 +127,6 @@ def _port(listen: str) -> int:
     host, _, port = listen.rpartition(":")
     if host not in ("127.0.0.1", "localhost") or not port.isdigit():
         raise InvalidOptions(f"--api-listen {listen!r}: the sandbox listens on 127.0.0.1:PORT only")
+    if int(port) > _LAST_PORT:
+        raise InvalidOptions(f"--api-listen {listen!r}: ports end at {_LAST_PORT}")
     return int(port)

@@ -17,12 +17,13 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
+from app.sandbox.apiserver.rules.quantity import amount
 from app.sandbox.apiserver.rules.registry import Registry
 from app.sandbox.apiserver.storage.kinds import NAMESPACE, NODE, POD, Object
 from app.sandbox.apiserver.storage.store import Stored
 from app.sandbox.scheduler.cycle.filters import filter_nodes
 from app.sandbox.scheduler.facts.node_table import Columns, NodeTable
-from app.sandbox.scheduler.facts.pod_facts import PodFacts, facts_of
+from app.sandbox.scheduler.facts.pod_facts import PodFacts, facts_of, pod_requests
 
 SCHEMA = "cluster-snapshot/v1"
 BLOCK, RACK = "cloud.provider.com/topology-block", "cloud.provider.com/topology-rack"
@@ -87,7 +88,10 @@ def read_cluster(path: Path) -> Object:
 
 
 def _check(content: Object) -> None:
-    """Nodes and pods are objects with names; what is in them is theirs. Raises: InvalidSnapshot."""
+    """Nodes and pods are objects with names, of amounts that are quantities.
+
+    Raises: InvalidSnapshot.
+    """
     _check_schema(content)
     for field, listed in (("nodes", content.get("nodes")), ("pods", content.get("pods", []))):
         if not isinstance(listed, list):
@@ -98,6 +102,22 @@ def _check(content: Object) -> None:
                 raise InvalidSnapshot(f"{field}[{at}]: metadata.name: not a text")
             if field == "pods" and not isinstance(body.get("spec"), dict):
                 raise InvalidSnapshot(f"pods[{at}]: spec: not an object")
+            _check_amounts(f"{field}[{at}]", body, is_node=field == "nodes")
+
+
+def _check_amounts(where: str, body: Object, *, is_node: bool) -> None:
+    """Raises: InvalidSnapshot for what the scheduler could not count, or read at all."""
+    try:
+        if is_node:
+            allocatable = _node(body, LoadOptions())["status"]["allocatable"]
+            for name, text in allocatable.items():
+                amount(name, text)
+        else:
+            pod_requests(_pod(body)["spec"])
+    except ValueError as error:
+        raise InvalidSnapshot(f"{where}: {error}") from error
+    except (AttributeError, KeyError, TypeError) as error:
+        raise InvalidSnapshot(f"{where}: not as the API has it: {error}") from error
 
 
 def _check_schema(content: Object) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -95,9 +96,40 @@ def test_a_ctrl_c_that_is_not_for_it_leaves_it_running(tmp_path: Path) -> None:
         pytest.param(["--api-listen", "0.0.0.0:1"], "127.0.0.1:PORT only", id="not_loopback"),
         pytest.param(["--snapshot", "/nowhere"], "/nowhere: No such file", id="no_such_file"),
         pytest.param(["--extender", "x:8888"], "--extender x:8888: no http", id="no_address"),
+        pytest.param(["--api-listen", "127.0.0.1:70000"], "ports end at 65535", id="no_port"),
     ],
 )
 def test_options_that_contradict_each_other_are_named(flags, said):
+    assert said in refused(*flags)
+
+
+def test_a_port_that_is_taken_is_named():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        assert refused("--api-listen", address) == f"corral: {address}: Address already in use\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        pytest.param("kind: [", "not YAML: ", id="no_yaml"),
+        pytest.param("profiles: x", "Expected `array | null`, got `str` - at `$.profiles`", id="x"),
+        pytest.param("extenders: [{}]", "missing required field `urlPrefix`", id="no_url"),
+        pytest.param(
+            "extenders: [{urlPrefix: 'https://x', tlsConfig: {caFile: /nowhere}}]",
+            "/nowhere: No such file",
+            id="no_ca",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_scheduler_configuration_is_said_in_a_line(tmp_path, content, said):
+    file = tmp_path / "config.yaml"
+    file.write_text(f"{content}\nkind: KubeSchedulerConfiguration\n")
+    assert said in refused("--scheduler-config", str(file))
+
+
+def refused(*flags: str) -> str:
+    """What it says to options that it does not take, on one line."""
     ran = subprocess.run(
         [sys.executable, "-m", "app", "sandbox", *flags],
         capture_output=True,
@@ -106,4 +138,5 @@ def test_options_that_contradict_each_other_are_named(flags, said):
         check=False,
     )
     assert ran.returncode == 2
-    assert said in ran.stderr
+    assert ran.stderr.count("\n") == 1
+    return ran.stderr

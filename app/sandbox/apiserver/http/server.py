@@ -50,13 +50,20 @@ class _QuietServer(uvicorn.Server):
 
 
 class Server:
-    """Serves one application between `start` and `stop`."""
+    """Serves one application between `start` and `stop`.
+
+    Raises: OSError naming the address if the port cannot be taken.
+    """
 
     def __init__(self, *, port: int = 0) -> None:
         # With the protocol left open asyncio does not set TCP_NODELAY, and answers wait 40 ms.
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._socket.bind(("127.0.0.1", port))
+        try:
+            self._socket.bind(("127.0.0.1", port))
+        except OSError as error:
+            self._socket.close()
+            raise OSError(error.errno, error.strerror, f"127.0.0.1:{port}") from error
         self._server: _QuietServer | None = None
         self._serving: asyncio.Task[None] | None = None
 
@@ -65,7 +72,7 @@ class Server:
         return f"http://127.0.0.1:{self._socket.getsockname()[1]}"
 
     async def start(self, app: ASGIApp) -> None:
-        """Raises: TimeoutError if the port does not open; OSError if it cannot be taken."""
+        """Raises: TimeoutError if the port does not open."""
         config = uvicorn.Config(
             app,
             http="httptools",

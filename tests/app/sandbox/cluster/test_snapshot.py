@@ -137,6 +137,17 @@ NAMED = {"metadata": {"name": "a"}}
         pytest.param({"nodes": [NAMED, {}]}, "nodes[1]: metadata.name: not a text", id="node"),
         pytest.param({"nodes": [], "pods": None}, "pods: not a list", id="pods"),
         pytest.param({"nodes": [], "pods": [NAMED]}, "pods[0]: spec: not an object", id="pod"),
+        pytest.param(
+            {"nodes": [NAMED | {"status": {"allocatable": {"cpu": "x"}}}]},
+            "nodes[0]: 'x' is not a quantity",
+            id="amount_of_a_node",
+        ),
+        pytest.param({"nodes": [NAMED | {"status": "x"}]}, "nodes[0]: not as the API", id="status"),
+        pytest.param(
+            {"nodes": [], "pods": [NAMED | {"spec": {"overhead": {"cpu": "x"}}}]},
+            "pods[0]: 'x' is not a quantity",
+            id="amount_of_a_pod",
+        ),
     ],
 )
 def test_a_file_that_is_no_recorded_cluster_is_named_with_the_field(tmp_path, content, said):
