@@ -64,8 +64,8 @@ class JobController:
             pods.pop(change.key, None)
         else:
             pods[change.key] = change.now.body
-        was, now = _phase(change.before.body if change.before else None), _phase(change.now.body)
-        if change.type == "DELETED" or was != now:
+        is_other = change.before is None or _life(change.before.body) != _life(change.now.body)
+        if change.type == "DELETED" or is_other:
             self._reconcile_soon((change.key[0], owner["name"]))
 
     def _reconcile_soon(self, key: Key) -> None:
@@ -90,7 +90,10 @@ class JobController:
         pods = self._pods_of.setdefault(uid, {})
         by_phase: dict[str, list[Object]] = {"Succeeded": [], "Failed": [], "active": []}
         for pod in pods.values():
-            by_phase[_phase(pod) if _phase(pod) in by_phase else "active"].append(pod)
+            if _phase(pod) in by_phase:
+                by_phase[_phase(pod)].append(pod)
+            elif not _is_going(pod):
+                by_phase["active"].append(pod)
         active, succeeded = by_phase["active"], by_phase["Succeeded"]
         if spec.get("suspend") or _is_complete(spec, succeeded, active):
             for pod in active:
@@ -98,7 +101,9 @@ class JobController:
         else:
             self._create_missing(job, active, succeeded)
         status = {
-            "active": sum(_phase(pod) not in _FINISHED for pod in pods.values()),
+            "active": sum(
+                _phase(pod) not in _FINISHED and not _is_going(pod) for pod in pods.values()
+            ),
             "succeeded": len(succeeded),
             "failed": len(by_phase["Failed"]),
         }
@@ -191,8 +196,18 @@ def _is_complete(spec: Object, succeeded: list[Object], active: list[Object]) ->
     return len(succeeded) >= int(completions)
 
 
-def _phase(pod: Object | None) -> str:
-    return "" if pod is None else (pod.get("status") or {}).get("phase", "")
+def _phase(pod: Object) -> str:
+    phase: str = (pod.get("status") or {}).get("phase", "")
+    return phase
+
+
+def _is_going(pod: Object) -> bool:
+    return bool(pod["metadata"].get("deletionTimestamp"))
+
+
+def _life(pod: Object) -> tuple[str, bool]:
+    """What a job goes by: the pod's phase, and whether it is deleted."""
+    return _phase(pod), _is_going(pod)
 
 
 def _index_of(pod: Object) -> int:

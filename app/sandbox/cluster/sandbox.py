@@ -55,7 +55,9 @@ class Sandbox:
     seed: decides uids, name suffixes and every random choice of the scheduler.
     has_topology_crd: the CRD of Kueue's Topology is there from the start.
     asks_token: requests without the token get 401.
-    run_pods: bound pods become Running at once; otherwise they stay Pending.
+    run_pods: bound pods become Running at once, and end once they are deleted; otherwise they stay
+        Pending, and those with a grace period stay until they are deleted without one.
+    takes_grace: with run_pods, a pod that is deleted runs on until its grace period is over.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class Sandbox:
         seed: int = 0,
         has_topology_crd: bool = False,
         run_pods: bool = False,
+        takes_grace: bool = False,
         asks_token: bool = True,
         port: int = 0,
         log_length: int = LOG_LENGTH,
@@ -85,7 +88,7 @@ class Sandbox:
             token=self.token if asks_token else "",
             abort=self._server.abort,
         )
-        self._run_pods = run_pods
+        self._run_pods, self._takes_grace = run_pods, takes_grace
         self._ends: list[Callable[[], None]] = []
         self._schedulers: list[Scheduler] = []
 
@@ -97,8 +100,9 @@ class Sandbox:
         await self._server.start(self._api.app)
         self._ends.append(JobController(self.registry, self._writer).start())
         if self._run_pods:
-            later = asyncio.get_running_loop().call_soon
-            self._ends.append(run_bound_pods(self.registry, later))
+            later = asyncio.get_running_loop().call_later
+            end = run_bound_pods(self.registry, later, takes_grace=self._takes_grace)
+            self._ends.append(end)
         return self
 
     async def __aexit__(

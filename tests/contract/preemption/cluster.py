@@ -30,7 +30,6 @@ from app.sandbox.apiserver.storage.kinds import (
     NODE,
     POD,
     PRIORITY_CLASS,
-    Key,
     Kind,
 )
 from app.sandbox.apiserver.storage.patch import MERGE
@@ -44,7 +43,6 @@ from tests.controlplane.plane import SCHEDULER_CONFIG
 KINDS: Mapping[str, Kind] = {
     each.name: each for each in (POD, NODE, JOB, DISRUPTION_BUDGET, PRIORITY_CLASS)
 }
-KUBELET = "example.com/kubelet"  # the finalizer of a pod that takes its time to end
 POLL_SECONDS = 0.05
 BUGS = ("corral_engine_errors_total", "corral_audit_differences_total")
 
@@ -86,9 +84,6 @@ class Cluster:
         body = copy.deepcopy(thing)
         if kind is POD:
             self._made[body["metadata"]["name"]] = thing
-            body = with_kubelet(body)
-        if kind is JOB:
-            body["spec"]["template"] = with_kubelet(body["spec"]["template"])
         namespace = "default" if kind.is_namespaced else ""
         made = self.registry.create(kind, namespace, body).body
         if status := thing.get("status"):
@@ -124,8 +119,8 @@ class Cluster:
         """Have pods that end be gone now."""
         for name in names:
             stored = self.registry.store.get(POD, ("default", name))
-            if stored is not None and stored.body["metadata"].get("finalizers"):
-                self.change(POD, name, {"metadata": {"finalizers": None}})
+            if stored is not None and stored.body["metadata"].get("deletionTimestamp"):
+                self.registry.delete(POD, ("default", name), grace=0)
 
     # -- what is to be seen ----------------------------------------------------------------------
 
@@ -219,28 +214,10 @@ class Cluster:
         is_going = bool(pod["metadata"].get("deletionTimestamp"))
         if (change.type == "DELETED" or is_going) and uid not in self._by_hand:
             self.lost.setdefault(uid, name)
-        loop = asyncio.get_running_loop()
-        if change.type == "DELETED":
-            if uid not in self._by_hand and crew(name) in self.remade:
-                loop.call_later(self.remade[crew(name)], self.make_again, name)
-        elif is_going and not (before or pod)["metadata"].get("deletionTimestamp"):
-            grace = pod["spec"]["terminationGracePeriodSeconds"]
-            loop.call_soon(self._date, change.key, grace)
-            loop.call_later(grace, self.end, [name])
-
-    def _date(self, key: Key, grace: int) -> None:
-        """Say how long a pod may take to end, as the API server does; the sandbox says 0."""
-        stored = self.registry.store.get(POD, key)
-        if stored is not None:
-            metadata = stored.body["metadata"] | {"deletionGracePeriodSeconds": grace}
-            self.registry.store.put(POD, key, stored.body | {"metadata": metadata})
-
-
-def with_kubelet(pod: Object) -> Object:
-    """A pod, or the template of one, that ends when its grace period is over."""
-    if not pod["spec"].get("terminationGracePeriodSeconds"):
-        return pod
-    return pod | {"metadata": pod["metadata"] | {"finalizers": [KUBELET]}}
+        is_lost = change.type == "DELETED" and uid not in self._by_hand
+        if is_lost and crew(name) in self.remade:
+            again = self.remade[crew(name)]
+            asyncio.get_running_loop().call_later(again, self.make_again, name)
 
 
 @asynccontextmanager
@@ -253,7 +230,7 @@ async def cluster(folder: Path, **settings: Any) -> AsyncIterator[Cluster]:
         extender_listen=Address("127.0.0.1", 0),
         **settings,
     )
-    async with Sandbox(run_pods=True) as sandbox:
+    async with Sandbox(run_pods=True, takes_grace=True) as sandbox:
         sandbox.write_kubeconfig(kubeconfig)
         async with started(chosen) as corral:
             config = SchedulerConfig.read(SCHEDULER_CONFIG)

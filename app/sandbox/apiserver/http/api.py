@@ -117,9 +117,9 @@ class Api:
             return _one(address, self._registry.read(address.kind, address.key))
         is_dry_run = _is_dry_run(verb, request, address)
         if verb == "delete":
-            return self._delete(address, body, is_dry_run=is_dry_run)
+            return self._delete(address, _delete_options(request, body), is_dry_run=is_dry_run)
         if verb == "deletecollection":
-            return self._delete_all(request, address)
+            return self._delete_all(request, address, _delete_options(request, body))
         if verb == "patch":
             content_type = request.headers.get("content-type", "").partition(";")[0].strip()
             plan = partial(self._registry.patching, change=body, content_type=content_type)
@@ -151,10 +151,13 @@ class Api:
             evict(self._registry, address.key, body)
         return _json(_SUCCESS | {"code": 201}, code=201)
 
-    def _delete(self, address: Address, body: Any, *, is_dry_run: bool) -> Response:
-        preconditions = body.get("preconditions") if isinstance(body, dict) else None
+    def _delete(self, address: Address, options: Object, *, is_dry_run: bool) -> Response:
         last = self._registry.delete(
-            address.kind, address.key, preconditions, is_dry_run=is_dry_run
+            address.kind,
+            address.key,
+            options.get("preconditions"),
+            grace=options.get("gracePeriodSeconds"),
+            is_dry_run=is_dry_run,
         )
         if address.kind in (POD, DEFINITION) or last.body["metadata"].get("deletionTimestamp"):
             return _one(address, last)
@@ -166,11 +169,12 @@ class Api:
         }
         return _json(_SUCCESS | {"details": details})
 
-    def _delete_all(self, request: Request, address: Address) -> Response:
+    def _delete_all(self, request: Request, address: Address, options: Object) -> Response:
         page = page_of(self._registry.store, self._list_request(request, address))
         for stored in page.items:
             metadata = stored.body["metadata"]
-            self._registry.delete(address.kind, (metadata.get("namespace", ""), metadata["name"]))
+            key = metadata.get("namespace", ""), metadata["name"]
+            self._registry.delete(address.kind, key, grace=options.get("gracePeriodSeconds"))
         return Response(list_body(address.kind, page), media_type="application/json")
 
     def _list(self, request: Request, address: Address) -> Response:
@@ -274,6 +278,18 @@ def _is_dry_run(verb: str, request: Request, address: Address) -> bool:
     if asked and (verb == "deletecollection" or address.subresource in address.kind.actions):
         raise failures.bad_request("the sandbox has no dry run of this")
     return bool(asked)
+
+
+def _delete_options(request: Request, body: Any) -> Object:
+    """The options in the body of a deletion, else those in its query. Raises: Refused (400)."""
+    if isinstance(body, dict):
+        return body
+    seconds = request.query_params.get("gracePeriodSeconds")
+    if seconds is None:
+        return {}
+    if not seconds.removeprefix("-").isdigit():
+        raise failures.bad_request(f"invalid gracePeriodSeconds: {seconds!r}")
+    return {"gracePeriodSeconds": int(seconds)}
 
 
 async def _body_of(request: Request) -> Any:

@@ -89,7 +89,7 @@ def evict(registry: Registry, key: Key, eviction: Object) -> None:
     }
     status = with_condition(pod["status"], condition, now=registry.now())
     registry.patch(POD, key, {"status": {"conditions": status["conditions"]}}, MERGE, "status")
-    registry.delete(POD, key, preconditions)
+    registry.delete(POD, key, preconditions, grace=options.get("gracePeriodSeconds"))
 
 
 def _is_unguarded(pod: Object) -> bool:

@@ -7,7 +7,7 @@ Source: kubernetes 1.36 registry/core/pod/strategy.go, apis/core/validation/vali
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from app.sandbox.apiserver.rules.quantity import parse
 from app.sandbox.apiserver.storage.failures import bad_request, invalid
@@ -154,9 +154,47 @@ def _time(given: str | None) -> str | None:
     if given is None:
         return None
     try:
-        moment = datetime.fromisoformat(given)
+        return _text(_moment(given))
     except ValueError as error:
         raise bad_request(f'parsing time "{given}": it is not RFC 3339') from error
+
+
+def ending(pod: Object, grace: int | None, *, now: str) -> Object | None:
+    """The metadata of a pod that is to be deleted; None if its deletion only goes on.
+
+    It may take as long as the request says, else as long as its own grace period says: none at
+    all while it has no node, and once it has ended. A second request may only shorten that.
+    grace: of the request, seconds.
+    Source: apiserver registry/rest/delete.go BeforeDelete; podStrategy.CheckGracefulDelete.
+    """
+    own: Object = pod["metadata"]
+    spec = pod["spec"]
+    asked = grace if grace is None or grace >= 0 else 1
+    if "deletionTimestamp" in own:
+        before = own.get("deletionGracePeriodSeconds") or 0
+        if not before:
+            return own
+        if asked is None or asked >= before:
+            return None
+        moment = _moment(own["deletionTimestamp"]) + timedelta(seconds=asked - before)
+        if moment < _moment(now):
+            moment, asked = _moment(now), min(asked, 1)
+        return own | {"deletionTimestamp": _text(moment), "deletionGracePeriodSeconds": asked}
+    period: int = spec.get("terminationGracePeriodSeconds", 0) if asked is None else asked
+    has_ended = pod["status"].get("phase") in ("Succeeded", "Failed")
+    period = 0 if has_ended or not spec.get("nodeName") else period if period >= 0 else 1
+    return own | {
+        "deletionTimestamp": _text(_moment(now) + timedelta(seconds=period)),
+        "deletionGracePeriodSeconds": period,
+        "generation": own.get("generation", 1) + 1,
+    }
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def _text(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 

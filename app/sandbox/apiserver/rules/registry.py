@@ -248,8 +248,7 @@ class Registry:
         if is_dry_run:
             return Stored(after, self.store.version)
         stored = self.store.put(kind, key, after)
-        own = after["metadata"]
-        if before is not None and own.get("deletionTimestamp") and not own.get("finalizers"):
+        if before is not None and _has_ended(after["metadata"]):
             return self._remove(kind, key)
         return stored
 
@@ -259,10 +258,13 @@ class Registry:
         key: Key,
         preconditions: Object | None = None,
         *,
+        grace: int | None = None,
         is_dry_run: bool = False,
     ) -> Stored:
         """Remove the object, or only mark it as going while it has finalizers.
 
+        A pod with a node is marked as well, until its kubelet deletes it without grace.
+        grace: seconds that a pod may take to end; None: as many as it says itself.
         Raises: Refused: 404, 409 if uid or resourceVersion of the preconditions differ.
         """
         before = self.read(kind, key)
@@ -272,6 +274,8 @@ class Registry:
                 if field == "uid":
                     raise failures.other_uid_to_delete(kind, key[1], asked, own["uid"])
                 raise failures.stale(kind, key[1])
+        if kind is POD:
+            return self._end_pod(before, grace, is_dry_run=is_dry_run)
         if is_dry_run or (own.get("finalizers") and own.get("deletionTimestamp")):
             return before
         if not own.get("finalizers"):
@@ -280,6 +284,24 @@ class Registry:
         if kind.has_generation:
             going["generation"] = own.get("generation", 1) + 1
         return self.store.put(kind, key, before.body | {"metadata": going})
+
+    def _end_pod(self, before: Stored, grace: int | None, *, is_dry_run: bool) -> Stored:
+        """Mark the pod as going, and remove it where nothing is to be waited for.
+
+        Those are two writes, as upstream: a watcher may see a pod go that is gone with the next.
+        """
+        going = pod_rules.ending(before.body, grace, now=self.now())
+        if going is None:
+            return before
+        key, after = key_of(before.body), before.body | {"metadata": going}
+        if is_dry_run:
+            return Stored(after, self.store.version)
+        marked = before if after == before.body else self.store.put(POD, key, after)
+        if not _has_ended(going):
+            return marked
+        left = self.store.get(POD, key)  # a subscriber may have removed it
+        is_left = left is not None and left.body["metadata"]["uid"] == going["uid"]
+        return self._remove(POD, key) if is_left else marked
 
     def _remove(self, kind: Kind, key: Key) -> Stored:
         if kind is DEFINITION:
@@ -314,6 +336,12 @@ class Registry:
             raise failures.forbidden(POD, name, why)
         settled = {"preemptionPolicy": policy} | spec | {"priority": priority}
         return pod | {"spec": settled}
+
+
+def _has_ended(own: Object) -> bool:
+    """Whether an object is to be removed: it is deleted, and nothing is waited for any more."""
+    is_going = own.get("deletionTimestamp") and not own.get("deletionGracePeriodSeconds")
+    return bool(is_going and not own.get("finalizers"))
 
 
 def _check_type(kind: Kind, body: Object) -> None:
