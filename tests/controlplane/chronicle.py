@@ -17,13 +17,14 @@ from typing import Self
 import httpx
 
 from tests.cluster import GPU, Cluster, Object
-from tests.controlplane.history import NAMESPACE, Moment
+from tests.controlplane.history import NAMESPACE, Moment, version_of
 from tests.controlplane.plane import ControlPlane, token
 from tests.workloads import GROUP, TOTAL
 
 JOB_NAME = "batch.kubernetes.io/job-name"
 JOB_PODS = "example.com/pods"  # annotation of a Job's pods: how many it has
 WATCH_SECONDS = 5.0  # one watch; the next goes on where it ended
+READ_SECONDS = 20.0  # until it has read what has happened by the end of its block
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,10 @@ class Seen:
 
 
 class Chronicle:
-    """Watches while the `with` block lasts. `bindings` counts pods that were bound."""
+    """Watches while the `with` block lasts. `bindings` counts pods that were bound.
+
+    A block that ends well ends once all that has become of the pods that there are is read.
+    """
 
     def __init__(self, plane: ControlPlane, gpus_per_node: int) -> None:
         self.problems: list[str] = []
@@ -51,6 +55,7 @@ class Chronicle:
         self._lock = threading.Lock()
         self._is_over = threading.Event()
         self._version = Moment.now(plane.cluster()).version
+        self._noted = int(self._version)  # of the last change that was looked at
         self._thread = threading.Thread(target=self._run, name="chronicle", daemon=True)
 
     def __enter__(self) -> Self:
@@ -63,8 +68,18 @@ class Chronicle:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._is_over.set()
-        self._thread.join(2 * WATCH_SECONDS)
+        try:
+            if error is None:
+                self._read_on()
+        finally:
+            self._is_over.set()
+            self._thread.join(2 * WATCH_SECONDS)
+
+    def _read_on(self) -> None:
+        """Returns once every pod is known as it is now. Raises: TimeoutError."""
+        cluster = self._plane.cluster()
+        newest = max(map(version_of, cluster.list("Pod", NAMESPACE)), default=0)
+        cluster.wait(lambda: self._noted >= newest, READ_SECONDS, "the end of the history")
 
     def pods(self) -> list[Seen]:
         """All pods there are now."""
@@ -85,6 +100,7 @@ class Chronicle:
                 try:
                     for change in self._changes(cluster):
                         self._note(change)
+                        self._noted = version_of(change["object"])
                 except httpx.HTTPError as error:
                     if not self._is_over.is_set():
                         self.problems.append(f"the history has a hole: {error!r}")
@@ -95,6 +111,7 @@ class Chronicle:
             if change["type"] == "ERROR":
                 self.problems.append(f"the history has a hole: {change['object'].get('message')}")
                 self._version = Moment.now(cluster).version
+                self._noted = int(self._version)
                 return
             self._version = change["object"]["metadata"]["resourceVersion"]
             if change["type"] != "BOOKMARK":

@@ -37,15 +37,16 @@ def changes_after(moment: Moment, cluster: Cluster, seconds: float) -> Changes:
 
 def since(moment: Moment, cluster: Cluster) -> Objects:
     """Every change of a pod from that moment until now, oldest first: `{"type", "object"}`."""
-    newest = max(map(_version, cluster.list("Pod", NAMESPACE)), default=0)
+    newest = max(map(version_of, cluster.list("Pod", NAMESPACE)), default=0)
     for seconds in REPLAY_SECONDS:
         changes = list(changes_after(moment, cluster, seconds))
-        if newest <= max((_version(each["object"]) for each in changes), default=0):
+        if newest <= max((version_of(each["object"]) for each in changes), default=0):
             return changes
     raise TimeoutError(f"no change up to version {newest} within {REPLAY_SECONDS[-1]:g} s")
 
 
-def _version(of: Object) -> int:
+def version_of(of: Object) -> int:
+    """By which an object is newer than another."""
     return int(of["metadata"]["resourceVersion"])
 
 
