@@ -45,8 +45,8 @@ SCHEDULER_CONFIG = ROOT / "scheduler-config" / "1.36.yaml"
 
 START_SECONDS = 60.0  # a process on a busy machine with cold disks; 3 s otherwise
 
-# Each test process begins at a port of its own and goes on from there, round and round.
-_UPWARD = (20_000 + (os.getpid() * 97 + step) % 12_768 for step in itertools.count())
+FIRST_PORT, PORTS = 20_000, 12_768  # below those of connections
+LANES = 8  # of as many workers of xdist; one that has no number is in the last
 
 # Who may speak to the API server: user name and groups, as RBAC sees them. The service accounts are
 # those of deploy/rbac.yaml, so whatever works here works with the rights that are shipped.
@@ -84,6 +84,21 @@ CONTROLLERS = ",".join(
         "validatingadmissionpolicy-status",  # checks the types of deploy/policy.yaml
     )
 )
+
+
+def ports_of(pid: int, worker: str) -> Iterator[int]:
+    """The ports that a test process tries, one after the other, round and round.
+
+    Workers that run side by side share none: where one has killed what listened there, or does not
+    listen yet, another would find the port free. Other processes begin elsewhere.
+    worker: its name in xdist, such as "gw0"; "": it is none.
+    """
+    lane, ports = int(worker[2:] or LANES - 1) % LANES, PORTS // LANES
+    begin = FIRST_PORT + lane * ports
+    return (begin + (pid * 97 + step) % ports for step in itertools.count())
+
+
+_UPWARD = ports_of(os.getpid(), os.environ.get("PYTEST_XDIST_WORKER", ""))
 
 
 class BinariesMissing(Exception):

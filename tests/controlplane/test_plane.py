@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from itertools import islice
 from pathlib import Path
 
 import httpx
@@ -11,7 +12,14 @@ import yaml
 
 from tests.cluster import GPU, Cluster, Objects, Refused, grid, job, node, pod
 from tests.controlplane.echo_extender import echo_extender
-from tests.controlplane.plane import SCHEDULER_CONFIG, ControlPlane, free_ports
+from tests.controlplane.plane import (
+    FIRST_PORT,
+    PORTS,
+    SCHEDULER_CONFIG,
+    ControlPlane,
+    free_ports,
+    ports_of,
+)
 from tests.controlplane.process import ProcessEnded
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
@@ -207,6 +215,15 @@ def test_a_port_for_a_process_is_none_that_a_connection_may_be_given() -> None:
     ports = [port for _ in range(50) for port in free_ports(3)]
     assert max(ports) < lowest
     assert len(set(ports)) == len(ports)
+
+
+def test_workers_side_by_side_try_no_port_of_each_other() -> None:
+    workers = [*(f"gw{number}" for number in range(3)), ""]
+    ports = [
+        set(islice(ports_of(pid, worker), PORTS)) for pid, worker in enumerate(workers, start=4_711)
+    ]
+    assert len(set.union(*ports)) == sum(map(len, ports))
+    assert all(FIRST_PORT <= port < FIRST_PORT + PORTS for each in ports for port in each)
 
 
 def test_a_port_that_is_listened_on_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
