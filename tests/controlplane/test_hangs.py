@@ -11,7 +11,6 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-import httpx
 import pytest
 
 from app.kube.watch.pages import PAGE_OBJECTS, PAGE_SECONDS
@@ -21,6 +20,7 @@ from tests.controlplane.fault_proxy import PAGES, WATCHES, Fault, FaultProxy
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.seen import clear
 from tests.controlplane.test_faults import (
+    BACK_OFF_SECONDS,
     FAULT_SECONDS,
     HEALED_SECONDS,
     REPEATED,
@@ -39,7 +39,6 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 EVER = 3600.0  # longer than any test
 SILENCE_SECONDS = 2.0  # instead of 75: the API server says something once a minute
 RACKS, NODES = 27, 20  # more nodes than a page has
-BACK_OFF_SECONDS = 10.0  # podMaxBackoffSeconds: pods were refused for as long as there was no list
 
 
 @pytest.mark.timeout(60 + 40 * REPEATED)
@@ -103,14 +102,8 @@ def test_a_list_whose_second_page_never_comes_is_no_list_and_is_read_anew(
         cluster.wait(lambda: proxy.faulted, SEEN_SECONDS, "the second page to be asked for")
         proxy.heal()
 
-        cluster.wait(partial(is_ready, corral), PAGE_SECONDS + READY_SECONDS, "the whole list")
+        corral.wait_ready(PAGE_SECONDS + READY_SECONDS)
         assert time.monotonic() - began >= PAGE_SECONDS, "it was ready on half a list"
         seconds = BACK_OFF_SECONDS + HEALED_SECONDS
         cluster.wait(lambda: len(cluster.bound()) == SIZE, seconds, "the gang whole")
         assert chronicle.problems == []
-
-
-def is_ready(corral: CorralProcess) -> bool:
-    """As kubelet's probe asks."""
-    answer = httpx.get(f"http://{corral.listens_to_people}/readyz", timeout=5.0, trust_env=False)
-    return answer.is_success
