@@ -30,6 +30,8 @@ class Admission:
     """Whether the gate comes from the webhook, and so is counted."""
     hashes_roles: bool = True
     """Whether pods of groups get a role hash, which no policy can make."""
+    gated_before: int = 0
+    """How many pods of other tests Corral has gated."""
 
     def wait_effective(self) -> None:
         """Returns when the API server heeds all that is installed. Raises: TimeoutError."""
@@ -51,7 +53,7 @@ class Admission:
 
     def pods_gated(self) -> int:
         """How many pods Corral says it has gated."""
-        return int(self.corral.metric(GATED))
+        return int(self.corral.metric(GATED)) - self.gated_before
 
 
 def wait_effective(cluster: Cluster, *, gates: bool = True, validates: bool = True) -> None:

@@ -5,34 +5,22 @@ None of these tests needs a Corral of its own, so that one serves them all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.cluster import RACK, Cluster, Object, pod
 from tests.controlplane import kueue_webhook
 from tests.controlplane.admission import BROKEN, Admission
-from tests.controlplane.plane import ControlPlane
-from tests.controlplane.ways_of_gating import WAYS, in_effect
+from tests.controlplane.ways_of_gating import admission_of_all
 from tests.workloads import GATE, GROUP, MANAGED, QUEUE, REQUIRED, asking, gates_of, member
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+
+__all__ = ["admission_of_all"]
 
 IN_RACK = asking(required=RACK)
 ROLE_HASH = "kueue.x-k8s.io/role-hash"
 INDEX = "kueue.x-k8s.io/pod-group-pod-index"
 SLICE_SIZE = "kueue.x-k8s.io/podset-slice-size"
-
-
-@pytest.fixture(scope="module", params=WAYS)
-def admission_of_all(
-    request: pytest.FixtureRequest,
-    plane: ControlPlane,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Admission]:
-    with in_effect(request.param, plane, tmp_path_factory.mktemp("admitted")) as admission:
-        yield admission
-        assert admission.corral.bugs() == {}
 
 
 @pytest.fixture

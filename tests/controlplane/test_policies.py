@@ -1,7 +1,7 @@
 """deploy/policies.yaml on the real kube-apiserver: gates and checks without webhook and Corral.
 
 What it gates and what it says is what the webhook's own code gates and says, case by case. That
-gangs start behind these gates, and that both together do no harm, is in test_admission.py.
+gangs start behind these gates, and that both together do no harm, is in test_admitted_gangs.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """What gates and checks pods: the webhook, the policies, or both of them.
 
-with in_effect("both", plane, tmp_path) as admission:
-    assert gates_of(admission.cluster.create(member("red", 0, 2))) == [GATE]
+    with in_effect("both", plane, tmp_path) as admission:
+        assert gates_of(admission.cluster.create(member("red", 0, 2))) == [GATE]
+
+A test of all of them has the fixture `admission_of_all`.
 """
 
 from __future__ import annotations
@@ -10,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from tests.controlplane.admission import Admission
 from tests.controlplane.plane import ControlPlane
@@ -31,3 +35,15 @@ def in_effect(way: str, plane: ControlPlane, folder: Path) -> Iterator[Admission
     else:
         with installed(plane, folder) as admission:
             yield admission
+
+
+@pytest.fixture(scope="module", params=WAYS)
+def admission_of_all(
+    request: pytest.FixtureRequest,
+    plane: ControlPlane,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Admission]:
+    """One of the WAYS, with the Corral that all tests of a module share."""
+    with in_effect(request.param, plane, tmp_path_factory.mktemp("admitted")) as admission:
+        yield admission
+        assert admission.corral.bugs() == {}
