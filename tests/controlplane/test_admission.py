@@ -38,6 +38,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 IN_RACK = asking(required=RACK)
 ROLE_HASH = "kueue.x-k8s.io/role-hash"
+VALIDATED = 'corral_admission_seconds_count{route="validate"}'
 
 
 @pytest.fixture
@@ -96,11 +97,13 @@ def test_only_pods_that_both_selectors_select_are_taken_in(
 
 def test_a_change_that_says_nothing_new_is_not_even_sent(webhook: Webhook) -> None:
     webhook.cluster.create(member("red", 0, 2))
-    before = webhook.corral.metric('corral_admission_seconds_count{route="validate"}')
+    before = webhook.corral.metric(VALIDATED)
     webhook.cluster.patch("Pod", "red-0", {"metadata": {"finalizers": ["example.com/keep"]}})
     webhook.cluster.patch("Pod", "red-0", {"metadata": {"finalizers": None}})
     webhook.cluster.patch("Pod", "red-0", {"metadata": {"labels": {"app": "x"}}})
-    assert webhook.corral.metric('corral_admission_seconds_count{route="validate"}') == before
+    assert webhook.corral.metric(VALIDATED) == before
+    webhook.cluster.patch("Pod", "red-0", {"metadata": {"annotations": {ROLE_HASH: "x"}}})
+    assert webhook.corral.metric(VALIDATED) == before + 1
 
 
 def test_a_pod_that_was_let_in_broken_can_still_lose_its_finalizer(webhook: Webhook) -> None:
