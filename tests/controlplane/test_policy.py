@@ -19,6 +19,11 @@ from tests.workloads import GATE, gates_of
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 POLICY_NAME = "what-corral-writes.corral.dev"
+POLICIES = [
+    each["metadata"]["name"]
+    for each in yaml.safe_load_all(POLICY.read_text(encoding="utf-8"))
+    if each["kind"] == "ValidatingAdmissionPolicy"
+]
 EFFECTIVE_SECONDS = 20.0  # until an API server enforces a policy it was given; 1 s as a rule
 FOREIGN = "example.org/quota"
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
@@ -419,9 +424,12 @@ def test_no_number_of_annotations_and_gates_exceeds_what_an_expression_may_cost(
     assert gates_of(change(corral, UNGATE, STRATEGIC)) == list(gates)
 
 
-def test_the_api_server_warns_of_no_expression(cluster: Cluster, corral: Cluster) -> None:
+@pytest.mark.parametrize("name", POLICIES)
+def test_the_api_server_warns_of_no_expression(
+    cluster: Cluster, corral: Cluster, name: str
+) -> None:
     def checked() -> Object | None:
-        policy = cluster.get("ValidatingAdmissionPolicy", POLICY_NAME) or {}
+        policy = cluster.get("ValidatingAdmissionPolicy", name) or {}
         status: Object = policy.get("status", {})
         return status if "typeChecking" in status else None
 
