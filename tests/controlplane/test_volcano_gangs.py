@@ -26,6 +26,7 @@ from tests.controlplane.kubelet import end_running_pods, start_bound_pods
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.seen import START_SECONDS
 from tests.controlplane.test_preemption import URGENT, classes
+from tests.controlplane.volcano import POD_GROUP
 from tests.controlplane.volcano_cluster import (
     LEAF_OF,
     SOON,
@@ -154,11 +155,19 @@ def test_a_pod_group_says_why_it_waits(cluster: Cluster) -> None:
     assert reason == "NotEnoughResources"
     assert "tierName island" in message
     assert bound(cluster, "lost") == {}
-    # Another scheduler's PodGroup is left as it is.
+
+
+@pytest.mark.usefixtures("volcano_corral")
+def test_pod_groups_of_another_scheduler_or_without_pods_are_left_as_they_are(
+    cluster: Cluster,
+) -> None:
     cluster.create(vcjob("theirs", task("worker", 2), scheduler="volcano"))
     cluster.create(pod_group("alone", 2))
     cluster.wait(lambda: group_of(cluster, "theirs"), SOON, "their PodGroup")
-    assert group_of(cluster, "theirs")["status"] == {}
+    cluster.create(vcjob("later", task("worker", 2)))
+    cluster.wait(lambda: written_phase(cluster, "later") == "Inqueue", SOON, "ours is written")
+    assert not group_of(cluster, "theirs").get("status")
+    assert not (cluster.get(POD_GROUP, "alone") or {"status": "gone"}).get("status")
 
 
 def unschedulable(cluster: Cluster, owner: str) -> tuple[str, str] | None:
