@@ -136,10 +136,11 @@ class GivingBack:
         for key in list(self.queue.budget.in_turns(self._narrowed)):
             gang = self.gangs.by_key.get(key)
             if gang is None or gang.running:
-                del self._narrowed[key]
                 self._looks.pop(key, None)
                 if gang is not None:
                     self._forget(key)
+                if gang is None or not any(map(_is_narrowed, gang.membership.joining)):
+                    del self._narrowed[key]  # else the watch may show nothing more of its pods
             elif left and self.planner.leads and self._is_due(gang, now):
                 left = 0 if self.queue.budget.is_spent else left - 1
                 del self._narrowed[key]  # its next turn is after that of the others

@@ -595,6 +595,25 @@ def test_a_gang_that_has_run_since_may_be_given_back_again():
     assert wanted(world) == uids(third)
 
 
+def test_a_narrowed_pod_of_which_the_others_have_run_meanwhile_is_given_back():
+    jobs, pods = train(2)
+    nodes = [node(f"b0/r0/n0{at}") for at in range(2)]
+    world = nursery(nodes, jobs, born_seconds=0, narrowed_pods_given_back=True)
+    world.put(*(msgspec.structs.replace(each, gates=(corral.GATE,)) for each in pods))
+    wait(world, 2)
+    runs, waits = world.pods.values()
+    world.put(msgspec.structs.replace(runs, node=world.held[runs.uid]))  # its Corral is another now
+    wait(world, 1)
+    world.delete(*nodes)
+    world.put(*rack(1))
+    wait(world, 20)
+    assert world.told(Evict) == []
+    world.delete(world.pods[runs.uid])
+    world.put(msgspec.structs.replace(pods[0], uid="uid-again", gates=(corral.GATE,)))
+    wait(world, 10)
+    assert wanted(world) == [waits.uid]
+
+
 def test_a_gang_that_has_not_run_since_is_not():
     world, stored = narrowed()
     wait(world, 8)
