@@ -292,8 +292,8 @@ class Checks:
     def _protects(self, life: Life, bind: Bind) -> None:
         """I12: a binding says that its pod is not to be moved, unless the pod says otherwise."""
         pod = life.streams["Pod"].mirror.get(bind.name)
-        if pod is None or pod.uid != bind.uid:
-            return
+        if pod is None or pod.uid != bind.uid or pod.node:
+            return  # one that has a node is bound once more in vain, and not written
         said = [pair for pair in bind.annotations if pair[0] in PROTECTION]
         is_member = key_of(life, bind.uid) is not None
         wanted = [each for each in PROTECTION.items() if each[0] not in pod.annotations]
