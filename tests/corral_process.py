@@ -119,10 +119,10 @@ class CorralProcess:
             raise RuntimeError("it runs already: kill or terminate it first")
         self._run = _Serve(self._tree, self._flags, self.log)
 
-    def wait_ready(self) -> None:
+    def wait_ready(self, seconds: float = READY_SECONDS) -> None:
         """Returns when /readyz says yes. Raises: ProcessEnded; TimeoutError."""
         run = self._running()
-        deadline = time.monotonic() + READY_SECONDS
+        deadline = time.monotonic() + seconds
         last = "no answer"
         with httpx.Client(base_url=self._people, timeout=2.0, trust_env=False) as client:
             while time.monotonic() < deadline:
@@ -136,7 +136,7 @@ class CorralProcess:
                         return
                     last = answer.text
                 time.sleep(0.02)
-        raise TimeoutError(f"corral is not ready after {READY_SECONDS:g} s: {last}; {self.log}")
+        raise TimeoutError(f"corral is not ready after {seconds:g} s: {last}; {self.log}")
 
     @property
     def listens_to_people(self) -> str:
