@@ -23,7 +23,7 @@ import msgspec
 import structlog
 
 from app.errors import CorralError, NotFound
-from app.log_limit import LogLimit
+from app.kube.log_limit import LogLimit
 
 log = structlog.get_logger(__name__)
 

@@ -9,8 +9,8 @@ from typing import Protocol
 import structlog
 
 from app.errors import CorralError
+from app.kube.log_limit import LogLimit
 from app.kube.watch.events import Kind
-from app.log_limit import LogLimit
 
 _log = structlog.get_logger(__name__)
 

@@ -29,6 +29,21 @@ class LocalAccess:
         self.refusals.append("expired")
 
 
+class Clock:
+    """A clock that is set, in seconds."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
 @pytest.fixture
 async def server() -> AsyncIterator[Server]:
     async with serving() as running:

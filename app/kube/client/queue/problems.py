@@ -8,7 +8,7 @@ from collections.abc import Callable
 import structlog
 
 from app.errors import ApiError
-from app.log_limit import LogLimit
+from app.kube.log_limit import LogLimit
 
 MOST_LINES = 5  # of one reason a minute, each about another write
 

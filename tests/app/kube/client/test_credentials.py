@@ -37,16 +37,6 @@ def kubeconfig(folder, user: dict, server: str = "http://127.0.0.1:1", **cluster
     return str(path)
 
 
-class Clock:
-    """A clock that stands still until told."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def presented(client: ssl.SSLContext, server: Pair, trusted: tuple[Pair, ...]) -> str:
     """The name in the certificate that a client shows to this server in a handshake in memory."""
     asks = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -99,8 +89,7 @@ async def test_a_user_without_credentials_is_anonymous(tmp_path):
     assert await credentials.headers() == {}
 
 
-async def test_a_token_file_is_read_again_every_minute(tmp_path):
-    clock = Clock()
+async def test_a_token_file_is_read_again_every_minute(tmp_path, clock):
     token = tmp_path / "token"
     token.write_text("first\n")
     path = kubeconfig(tmp_path, {"tokenFile": str(token)})
@@ -111,8 +100,7 @@ async def test_a_token_file_is_read_again_every_minute(tmp_path):
     assert await credentials.headers() == {"Authorization": "Bearer second"}
 
 
-async def test_a_refused_identity_is_never_renewed_later(tmp_path):
-    clock = Clock()
+async def test_a_refused_identity_is_never_renewed_later(tmp_path, clock):
     token = tmp_path / "token"
     token.write_text("first")
     path = kubeconfig(tmp_path, {"tokenFile": str(token)})
@@ -139,8 +127,7 @@ async def test_a_server_without_tls_needs_no_context(tmp_path):
     assert credentials.tls is None
 
 
-async def test_a_refused_identity_is_renewed_earlier(tmp_path):
-    clock = Clock()
+async def test_a_refused_identity_is_renewed_earlier(tmp_path, clock):
     token = tmp_path / "token"
     token.write_text("first")
     path = kubeconfig(tmp_path, {"tokenFile": str(token)})
@@ -152,8 +139,7 @@ async def test_a_refused_identity_is_renewed_earlier(tmp_path):
     assert await credentials.headers() == {"Authorization": "Bearer second"}
 
 
-async def test_a_renewal_that_fails_keeps_what_was_valid(tmp_path):
-    clock = Clock()
+async def test_a_renewal_that_fails_keeps_what_was_valid(tmp_path, clock):
     token = tmp_path / "token"
     token.write_text("first")
     path = kubeconfig(tmp_path, {"tokenFile": str(token)})
@@ -163,8 +149,8 @@ async def test_a_renewal_that_fails_keeps_what_was_valid(tmp_path):
     assert await credentials.headers() == {"Authorization": "Bearer first"}
 
 
-async def test_a_renewal_goes_on_where_the_request_that_began_it_is_given_up():
-    clock, configuration, renewals, answers = Clock(), Configuration(), [], asyncio.Event()
+async def test_a_renewal_goes_on_where_the_request_that_began_it_is_given_up(clock):
+    configuration, renewals, answers = Configuration(), [], asyncio.Event()
     configuration.api_key["BearerToken"] = "Bearer first"
 
     async def renew():
@@ -184,8 +170,8 @@ async def test_a_renewal_goes_on_where_the_request_that_began_it_is_given_up():
     assert len(renewals) == 1
 
 
-async def test_a_client_certificate_that_is_replaced_is_presented_from_then_on(tmp_path):
-    clock, server, first, second = Clock(), pair("server"), pair("first"), pair("second")
+async def test_a_client_certificate_that_is_replaced_is_presented_from_then_on(tmp_path, clock):
+    server, first, second = pair("server"), pair("first"), pair("second")
     authority = tmp_path / "ca.crt"
     authority.write_bytes(server.certificate)
     certificate, key = map(str, first.write(tmp_path))
@@ -203,8 +189,8 @@ async def test_a_client_certificate_that_is_replaced_is_presented_from_then_on(t
     assert presented(credentials.tls, server, trusted=(first, second)) == "second"
 
 
-async def test_a_client_certificate_that_is_put_back_is_presented_again(tmp_path):
-    clock, server, first, second = Clock(), pair("server"), pair("first"), pair("second")
+async def test_a_client_certificate_that_is_put_back_is_presented_again(tmp_path, clock):
+    server, first, second = pair("server"), pair("first"), pair("second")
     authority = tmp_path / "ca.crt"
     authority.write_bytes(server.certificate)
     mounted = tmp_path / "mounted"  # a link that is moved, as the kubelet updates a secret
@@ -300,12 +286,13 @@ async def test_a_missing_kubeconfig_is_a_settings_error(tmp_path):
         await Credentials.from_kubeconfig(tmp_path / "absent")
 
 
-async def test_a_pod_uses_its_service_account_and_follows_its_rotation(tmp_path, monkeypatch):
+async def test_a_pod_uses_its_service_account_and_follows_its_rotation(
+    tmp_path, monkeypatch, clock
+):
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "::1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "6443")
     shutil.copy(certifi.where(), tmp_path / "ca.crt")
     (tmp_path / "token").write_text("first\n")
-    clock = Clock()
     credentials = Credentials.in_cluster(tmp_path, clock=clock)
     assert credentials.url == "https://[::1]:6443"
     assert credentials.tls is not None

@@ -13,7 +13,7 @@ from app.kube.leading.lease import (
     UNDER_WAY_SECONDS,
     NeighbourLease,
 )
-from app.log_limit import AGAIN_SECONDS
+from app.kube.log_limit import AGAIN_SECONDS
 from tests.app.kube.apiserver import refusal, reply
 
 DURATION = 15

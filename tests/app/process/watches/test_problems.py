@@ -8,7 +8,7 @@ import pytest
 import structlog
 
 from app.errors import Unreachable
-from app.log_limit import AGAIN_SECONDS
+from app.kube.log_limit import AGAIN_SECONDS
 from app.process.watches.problems import WatchProblems
 
 DOWN = Unreachable("watch of /api/v1/pods: connection refused")

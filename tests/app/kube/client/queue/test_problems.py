@@ -2,26 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from structlog.testing import capture_logs
 
 from app.errors import ApiError, NotLeading, Unreachable
 from app.kube.client.queue.problems import MOST_LINES, Problems
-from app.log_limit import AGAIN_SECONDS
-
-
-class Clock:
-    """A clock that is set."""
-
-    now = 100.0
-
-    def __call__(self):
-        return self.now
-
-
-@pytest.fixture
-def clock():
-    return Clock()
+from app.kube.log_limit import AGAIN_SECONDS
 
 
 def test_of_thousands_of_writes_that_fail_alike_a_few_are_logged(clock):

@@ -2,23 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from app.log_limit import AGAIN_SECONDS, MOST_REMEMBERED, LogLimit
-
-
-class Clock:
-    """A clock that is set."""
-
-    now = 100.0
-
-    def __call__(self):
-        return self.now
-
-
-@pytest.fixture
-def clock():
-    return Clock()
+from app.kube.log_limit import AGAIN_SECONDS, MOST_REMEMBERED, LogLimit
 
 
 def test_the_first_lines_are_due_and_then_none(clock):
