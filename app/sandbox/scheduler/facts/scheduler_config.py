@@ -12,14 +12,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import msgspec
 import yaml
 
 DEFAULT_SCHEDULER = "default-scheduler"
 DEFAULT_HTTP_TIMEOUT = 5.0  # seconds; DefaultExtenderTimeout
-_Read = TypeVar("_Read", bound=msgspec.Struct)
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(h|ms|us|ns|m|s)")
 _UNIT_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
@@ -91,11 +90,6 @@ class ExtenderConfig:
     ignored_resources: frozenset[str] = frozenset()
     enable_https: bool = False
     tls: Mapping[str, Any] = field(default_factory=dict, hash=False)
-
-    @classmethod
-    def from_yaml(cls, entry: Mapping[str, Any]) -> Self:
-        """Raises: InvalidConfig."""
-        return cls._of(_read(entry, _Extender))
 
     @classmethod
     def _of(cls, entry: _Extender) -> Self:
@@ -208,12 +202,8 @@ def _content(path: Path) -> _File:
         raise InvalidConfig(f"not YAML: {error}") from error
     if not isinstance(content, dict) or content.get("kind") != "KubeSchedulerConfiguration":
         raise InvalidConfig("kind is not KubeSchedulerConfiguration")
-    return _read(content, _File)
-
-
-def _read(content: object, type_: type[_Read]) -> _Read:
     try:
-        return msgspec.convert(content, type_)
+        return msgspec.convert(content, _File)
     except msgspec.ValidationError as error:
         raise InvalidConfig(str(error)) from error
 

@@ -59,8 +59,11 @@ def test_the_file_of_the_real_scheduler_drives_this_one(tmp_path: Path) -> None:
     assert config.ignored_resources == {"corral.dev/other"}
 
 
-def test_without_a_timeout_it_is_five_seconds() -> None:
-    assert ExtenderConfig.from_yaml({"urlPrefix": "http://x"}).http_timeout == 5.0
+def test_without_a_timeout_it_is_five_seconds(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text("kind: KubeSchedulerConfiguration\nextenders: [{urlPrefix: 'http://x'}]\n")
+    (extender,) = SchedulerConfig.read(file).extenders
+    assert extender.http_timeout == 5.0
 
 
 @pytest.mark.parametrize(
