@@ -23,7 +23,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 
 from topology.errors import InvalidRequest
-from topology.fit.unit import Unit, asked_levels, units_of
+from topology.fit.unit import Lead, Unit, asked_levels, units_of
 from topology.model.levels import index_of
 from topology.model.request import Constraint, Gang, Group, PodSet, Strategy
 from topology.model.tree import Tree
@@ -90,9 +90,12 @@ class Part:
     def kinds(self) -> list[Kind]:
         """Every kind of its pods once, in the order they are written."""
         units = (leaf.unit for leaf in self.leaves() if leaf.unit is not None)
-        return list(
-            dict.fromkeys((one.request, one.shape) for unit in units for one in unit.pod_sets)
-        )
+        return list(dict.fromkeys(kind_of(one) for unit in units for one in unit.pod_sets))
+
+
+def kind_of(pods: PodSet | Lead) -> Kind:
+    """The kind of the pods of a set, or of a leader."""
+    return pods.request, pods.shape
 
 
 def is_nested(gang: Gang) -> bool:
@@ -237,9 +240,9 @@ def _leaf(tree: Tree, member: Group | PodSet, around: Constraint, unconstrained:
     least = _with_pods(member, is_floor=True)
     floor = unit if _pods(least) == unit.workers.pods else _unit(tree, least, unconstrained)
     demand: Counter[Kind] = Counter()
-    demand[floor.workers.request, floor.workers.shape] += floor.workers.pods
+    demand[kind_of(floor.workers)] += floor.workers.pods
     if floor.leader is not None:
-        demand[floor.leader.request, floor.leader.shape] += 1
+        demand[kind_of(floor.leader)] += 1
     return Part(
         name=member.name,
         levels=levels,

@@ -24,7 +24,7 @@ from topology.model.tree import Tree
 from topology.nested.estimates.bounds import Bounds, together
 from topology.nested.estimates.headroom import Headroom
 from topology.nested.estimates.scores import Scores, choices
-from topology.nested.parts import Kind, Part
+from topology.nested.parts import Kind, Part, kind_of
 from topology.nested.subtree import Cut, Subtree, cut, domains_in, subtree_of
 from topology.nested.unplaced import has_kept
 from topology.packing.pack import NoPacking, Packing, pack
@@ -225,7 +225,7 @@ class WalkState:
     def _takes(self, pods: PodSet | Lead, subtree: Subtree) -> list[tuple[int, int]]:
         """(slot, pods of this kind it takes) of the nodes that take any."""
         start, end = subtree.slots
-        kind = (pods.request, pods.shape)
+        kind = kind_of(pods)
         takes = self.headroom.pods(kind, self.view.tree.node_level)[start:end]
         return [(slot, most) for slot, most in enumerate(takes.tolist(), start) if most]
 
@@ -345,7 +345,7 @@ class WalkState:
         kind, needed, available = worst
         leaves = [leaf for leaf in part.leaves() if not leaf.is_optional] or part.leaves()
         units = [leaf.unit for leaf in leaves if leaf.unit is not None]
-        short = next(one for unit in units for one in unit.pod_sets if _kind(one) == kind)
+        short = next(one for unit in units for one in unit.pod_sets if kind_of(one) == kind)
         found = NoFit(
             pod_set=short.name,
             level="" if level < 0 else view.tree.levels[level],
@@ -387,12 +387,8 @@ def _with_others(found: NoFit, units: list[Unit], kind: Kind) -> NoFit:
     if len(units) == 1 and units[0].leader is not None:
         return replace(found, leader=units[0].leader.name)
     pod_sets = [one for unit in units for one in unit.pod_sets if one.name != found.pod_set]
-    others = [one for one in pod_sets if _kind(one) != kind] or pod_sets
+    others = [one for one in pod_sets if kind_of(one) != kind] or pod_sets
     return replace(found, beside=tuple(one.name for one in others))
-
-
-def _kind(pods: PodSet | Lead) -> Kind:
-    return pods.request, pods.shape
 
 
 def _are_slices_whole(tree: Tree, unit: Unit, workers: list[tuple[int, int]]) -> bool:

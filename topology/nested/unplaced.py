@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from topology.fit.unit import Unit
 from topology.model.tree import Tree
-from topology.nested.parts import Kind, Part, grown, least
+from topology.nested.parts import Kind, Part, grown, kind_of, least
 from topology.pod_set.unplaced import Kept, by_domain, staying
 
 
@@ -52,5 +52,5 @@ def _missing(unit: Unit, kept: Mapping[str, Kept]) -> tuple[tuple[Kind, int], ..
     stays = staying(unit, kept)
     missing: Counter[Kind] = Counter()
     for one in unit.pod_sets:
-        missing[one.request, one.shape] += one.pods - sum(pods for _, pods in stays[one.name])
+        missing[kind_of(one)] += one.pods - sum(pods for _, pods in stays[one.name])
     return tuple((kind, pods) for kind, pods in missing.items() if pods)
