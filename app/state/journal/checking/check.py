@@ -38,7 +38,8 @@ from app.state.journal.lines import (
 )
 from app.state.settings import EngineSettings
 
-JUDGED = {"apply", "bind_arrived", "bind_finished"}  # calls; the others decide nothing here
+PASSED_OVER = ARGS.keys() - {"apply", "bind_arrived", "bind_finished"}
+"""Calls of which nothing is judged."""
 SETTLE_SECONDS = 60.0  # beyond the engine's own deadlines: a gang that is not whole by then is torn
 
 
@@ -339,7 +340,7 @@ def check(lines: Iterable[bytes], dialects: Dialects = DIALECTS) -> Checked:
     decoders = decoders_of(configured)
     for number, step in _inputs(numbered):
         findings.line, findings.now = number, step.now
-        if step.call in ARGS.keys() - JUDGED:
+        if step.call in PASSED_OVER:
             continue
         args = args_of(number, step)
         match step.call:
