@@ -169,9 +169,8 @@ class GroveChecks:
     def _note_plans(self, life: Life) -> None:
         """Remember what is planned while its levels are known: a plan may come with no effect."""
         for key, gang in life.engine.gangs.by_key.items():
-            is_planned = (
-                key.source == SOURCE and gang.plan.nodes
-            )  # or one that runs, for a lost pod
+            # Also one that runs: a place may be held for a pod that it has lost.
+            is_planned = key.source == SOURCE and gang.plan.nodes
             its = self._pod_gang(life, key.name) if is_planned else None
             if its is not None:
                 levels = self._levels(life, its)
