@@ -12,6 +12,7 @@ from typing import Any
 
 from app.sandbox.apiserver.http.writing import Writer
 from app.sandbox.apiserver.rules.job_rules import labels_of
+from app.sandbox.apiserver.rules.pod_rules import has_ended
 from app.sandbox.apiserver.rules.registry import Registry
 from app.sandbox.apiserver.storage.failures import Refused
 from app.sandbox.apiserver.storage.kinds import JOB, POD, Key, Object, key_of
@@ -19,9 +20,6 @@ from app.sandbox.apiserver.storage.patch import MERGE
 from app.sandbox.apiserver.storage.store import Change, Stored
 
 INDEX = "batch.kubernetes.io/job-completion-index"
-
-
-_FINISHED = ("Succeeded", "Failed")
 
 
 class JobController:
@@ -101,9 +99,7 @@ class JobController:
         else:
             self._create_missing(job, active, succeeded)
         status = {
-            "active": sum(
-                _phase(pod) not in _FINISHED and not _is_going(pod) for pod in pods.values()
-            ),
+            "active": sum(not (has_ended(pod) or _is_going(pod)) for pod in pods.values()),
             "succeeded": len(succeeded),
             "failed": len(by_phase["Failed"]),
         }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from app.sandbox.apiserver.rules.pod_rules import with_condition
+from app.sandbox.apiserver.rules.pod_rules import has_ended, with_condition
 from app.sandbox.apiserver.rules.registry import Registry
 from app.sandbox.apiserver.storage.failures import Refused
 from app.sandbox.apiserver.storage.kinds import POD, Key
@@ -54,7 +54,7 @@ def run_bound_pods(registry: Registry, later: Later, *, takes_grace: bool = Fals
         stored = registry.store.get(POD, key)
         if stored is None or stored.body["metadata"]["uid"] != uid:
             return
-        if stored.body["status"].get("phase") not in ("Succeeded", "Failed"):
+        if not has_ended(stored.body):
             registry.patch(POD, key, {"status": {"phase": "Failed"}}, MERGE, "status")
         try:
             registry.delete(POD, key, {"uid": uid}, grace=0)

@@ -168,8 +168,7 @@ def ending(pod: Object, grace: int | None, *, now: str) -> Object | None:
     Source: apiserver registry/rest/delete.go BeforeDelete; podStrategy.CheckGracefulDelete.
     """
     own: Object = pod["metadata"]
-    spec = pod["spec"]
-    asked = grace if grace is None or grace >= 0 else 1
+    asked = None if grace is None else _seconds(grace)
     if "deletionTimestamp" in own:
         before = own.get("deletionGracePeriodSeconds") or 0
         if not before:
@@ -180,14 +179,28 @@ def ending(pod: Object, grace: int | None, *, now: str) -> Object | None:
         if moment < _moment(now):
             moment, asked = _moment(now), min(asked, 1)
         return own | {"deletionTimestamp": _text(moment), "deletionGracePeriodSeconds": asked}
-    period: int = spec.get("terminationGracePeriodSeconds", 0) if asked is None else asked
-    has_ended = pod["status"].get("phase") in ("Succeeded", "Failed")
-    period = 0 if has_ended or not spec.get("nodeName") else period if period >= 0 else 1
+    spec: Object = pod["spec"]
+    if has_ended(pod) or not spec.get("nodeName"):
+        period = 0
+    elif asked is not None:
+        period = asked
+    else:
+        period = _seconds(spec.get("terminationGracePeriodSeconds", 0))
     return own | {
         "deletionTimestamp": _text(_moment(now) + timedelta(seconds=period)),
         "deletionGracePeriodSeconds": period,
         "generation": own.get("generation", 1) + 1,
     }
+
+
+def has_ended(pod: Object) -> bool:
+    """Whether its containers have ended for good."""
+    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+
+
+def _seconds(grace: int) -> int:
+    """A grace period as upstream reads it: a negative one is the shortest that is one."""
+    return grace if grace >= 0 else 1
 
 
 def _moment(text: str) -> datetime:

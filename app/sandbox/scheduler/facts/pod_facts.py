@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import orjson
 
+from app.sandbox.apiserver.rules.pod_rules import has_ended
 from app.sandbox.apiserver.rules.quantity import amount
 from app.sandbox.apiserver.storage.kinds import Key, Object, key_of
 from app.sandbox.apiserver.storage.store import Stored
@@ -50,7 +51,7 @@ class PodFacts:
 
     @property
     def is_finished(self) -> bool:
-        return (self.body.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+        return has_ended(self.body)
 
     @property
     def is_going(self) -> bool:
