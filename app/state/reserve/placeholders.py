@@ -55,7 +55,7 @@ def review(gang: Gang, now: float, seconds: float, most: int) -> int:
     how many at most. Returns the number of pods to come whose places were held until now, and are
     not any more.
     """
-    is_over = not gang.membership.members_live or bool(gang.membership.problem)
+    is_over = not gang.membership.members_live or bool(gang.membership.problem or gang.ending)
     _renew(gang, now, seconds)
     over = [uid for uid, each in gang.placeholders.items() if is_over or _is_late(gang, each, now)]
     given_up = [uid for uid in over if gang.placeholders[uid].is_to_come and uid in gang.plan.nodes]
@@ -226,7 +226,8 @@ def to_come(gang: Gang) -> list[str]:
 def _expect_declared(gang: Gang, most: int) -> None:
     """Add placeholders for declared pods that do not exist, if the gang may start without them.
 
-    Where these are too many, there are none more: the gang is refused whatever they request.
+    Where these are too many, there are none more: the gang is refused whatever they request, and
+    does not start with those that it has.
     """
     membership = gang.membership
     present = [*membership.bound, *membership.joining]

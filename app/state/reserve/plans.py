@@ -359,12 +359,11 @@ class Plans:
         wanted = gang.may_be_planned()
         for uid in [uid for uid in gang.plan.nodes if uid not in wanted]:
             self.reservations.end(gang, uid, messages.plan_lost(gang.key, "the pod has gone"))
-        if (
-            gang.plan.nodes
-            and not gang.has_started
-            and (not gang.membership.is_complete or gang.is_short)
-        ):
-            self.lose(gang, "a member has gone", now)
+        if gang.plan.nodes and not gang.has_started:
+            if not gang.membership.is_complete or gang.is_short:
+                self.lose(gang, "a member has gone", now)
+            elif gang.absent.too_many:
+                self.lose(gang, "places may not be held for all pods that have yet to come", now)
         self._end_parts(gang)
         self.move(gang, now)
 

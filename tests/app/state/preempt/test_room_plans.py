@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from app.dialects.corral import ROOM
-from app.dialects.kueue.pod_groups import SPARES
+from app.dialects.kueue.pod_groups import FAST, SPARES
 from app.dialects.spec import GangKey
 from app.dialects.volcano.pod_groups import decode_pod_group
 from app.kube.core.objects import Taint
@@ -1331,6 +1331,20 @@ def test_no_spare_is_held_again_for_a_gang_that_goes():
     world.put(*train())
     world.run(12.0)
     assert world.ending == ["a0", "a1", "a2"]
+    assert world.held == {}
+
+
+def test_no_place_is_held_for_a_pod_that_comes_again_before_its_gang_has_ended():
+    """Else it keeps, against the gang that the others go for, what that one may need."""
+    fast = {**group("a", 4, RACK), FAST: "true"}
+    running = [replace(each, annotations=fast) for each in gang("a", *N1)]
+    world = Evicting(rack(1, 5), running, is_slow=True)
+    assert world.evicted == ["a0", "a1", "a2", "a3"]
+    world.put(replace(world.pods["uid-a0"], is_terminating=True))
+    world.let_go()
+    world.put(pod("again", annotations=fast))
+    world.run(3.0)
+    assert world.gang("a").ending
     assert world.held == {}
 
 

@@ -289,6 +289,22 @@ def test_a_gang_of_which_nothing_runs_any_more_starts_with_a_place_for_every_pod
     assert len(world.gang().plan.nodes) == 3
 
 
+def test_a_gang_of_which_nothing_runs_does_not_start_with_fewer_places_than_it_needs():
+    """One place was held while three ran; for three pods to come there may be none."""
+    pods = [pod(f"g{at}", annotations=group("g", 4, RACK, **FAST)) for at in range(4)]
+    ran = runs(World(four_racks(), pods), *(each.uid for each in pods))
+    limits = {"absent_pods_per_namespace": 2, "absent_share_per_namespace": 0.0}
+    world = World(four_racks(), [ran.pods[each.uid] for each in pods[1:]], **limits)
+    world.tick()
+    assert len(world.held) == 1
+    world.put(*(msgspec.structs.replace(each, is_terminating=True) for each in world.pods.values()))
+    world.put(pod("again", annotations=group("g", 4, RACK, **FAST)))
+    world.tick()
+    assert world.held == {}
+    (gang,) = world.engine.gangs.by_key.values()
+    assert gang.phase is Phase.WAITING
+
+
 def test_a_place_ends_once_as_many_pods_of_its_kind_are_there_whatever_else_is_missing():
     world = of_two_kinds()
     world.put(msgspec.structs.replace(world.pods["uid-driver"], phase="Failed"))
