@@ -34,6 +34,7 @@ from app.kube.decoding import wire
 from app.kube.decoding.large import parts as large
 from app.kube.decoding.named_labels import named_labels
 from app.kube.decoding.requests import NONE_OFFERED, Offered, node_allocatable, pod_request
+from app.kube.decoding.resizes import resize_of
 from app.kube.decoding.shapes import shape_of
 from app.kube.decoding.texts import cut, kept_text, shared
 
@@ -104,7 +105,7 @@ def pod_record(
     spec = pod.spec or wire.PodSpec()
     status = pod.status or wire.PodStatus()
     try:
-        request, unreadable, offered_then = pod_request(spec, offered)
+        request, unreadable, offered_then = pod_request(spec, offered, resize_of(status))
     except (ValueError, RecursionError) as error:
         raise DecodeError(f"Pod {_name_in(raw)}: {error}") from error
     problem = unread or unreadable

@@ -12,7 +12,9 @@ A pod may request a thousand invented resources, and a kubelet drops those that 
 offer. So of too many resources the ones that nodes offer are counted first: what fits beside the
 pod follows from them alone. No node offers the MARKERS: they say only whom kube-scheduler asks.
 
-Source: k8s.io/component-helpers/resource PodRequests, without the status of in-place resizes;
+Of a pod that is being resized what its kubelet says counts as well (`resizes.py`).
+
+Source: k8s.io/component-helpers/resource PodRequests;
 kubernetes pkg/kubelet/lifecycle/predicate.go removeMissingExtendedResources.
 """
 
@@ -33,6 +35,7 @@ from app.kube.core.quantity import (
 from app.kube.core.turns import turn
 from app.kube.decoding import wire
 from app.kube.decoding.large.containers import slices
+from app.kube.decoding.resizes import Requests, Resize
 
 ONE_POD = ("pods", 1)
 # Requested by members of gangs, so that kube-scheduler asks Corral about no other pods: one for
@@ -51,7 +54,7 @@ _Quantity = str | int | float | None
 _Amounts = Iterable[tuple[str, int]]  # of each container in turn; resources repeat
 _Containers = Sequence[wire.Container | None]
 _REQUESTS = ".resources.requests"
-_NOTHING: dict[str, _Quantity] = {}
+_NOTHING: Requests = {}
 _Request = tuple[Amounts, str, int | None]
 
 Offered = Collection[str]
@@ -60,9 +63,12 @@ Offered = Collection[str]
 NONE_OFFERED: Offered = ()
 
 
-def pod_request(spec: wire.PodSpec, offered: Offered = NONE_OFFERED) -> _Request:
+def pod_request(
+    spec: wire.PodSpec, offered: Offered = NONE_OFFERED, resize: Resize | None = None
+) -> _Request:
     """Return the request of one pod and, if some amount is unreadable, a word on the first one.
 
+    `resize`: that of a pod which is being resized.
     Of more than MOST_RESOURCES those that are `offered` are counted, then the first by name. Of
     such a pod the third value is how many were offered; None: everything is counted.
     Units: millicores for cpu, base units otherwise, rounded up after adding.
@@ -72,12 +78,12 @@ def pod_request(spec: wire.PodSpec, offered: Offered = NONE_OFFERED) -> _Request
     """
     containers = spec.containers or []
     is_one = isinstance(containers, list) and len(containers) == 1
-    if is_one and not (spec.init_containers or spec.resources or spec.overhead):
+    if is_one and not (spec.init_containers or spec.resources or spec.overhead or resize):
         (asked,) = _all_asked(containers)
         # Equal keys must mean equal requests, and -0.0 equals 0.
         if len(asked) <= FEW and all(type(quantity) is str for quantity in asked.values()):
             return _request_of_one(tuple(asked.items()))
-    return _request_of(containers, spec, offered)
+    return _request_of(containers, spec, offered, resize)
 
 
 @cached(1_024, 2 * KIB)  # most pods have one container, and are made from few templates
@@ -87,15 +93,21 @@ def _request_of_one(asked: tuple[tuple[str, _Quantity], ...]) -> _Request:
     return _finished(total, problems, NONE_OFFERED)  # FEW are all counted, whatever is offered
 
 
-def _request_of(containers: _Containers, spec: wire.PodSpec, offered: Offered) -> _Request:
+def _request_of(
+    containers: _Containers, spec: wire.PodSpec, offered: Offered, resize: Resize | None
+) -> _Request:
     problems: list[str] = []
     total: _Nanos = {}
     for first, part in slices(containers):
-        _add_all(total, _amounts_of(part, first, "containers", problems))
+        asked = _all_asked(part, resize)
+        _add_all(total, _amounts_of(asked, first, "containers", problems))
     if spec.init_containers:
-        _include_init_containers(total, spec.init_containers, problems)
+        _include_init_containers(total, spec.init_containers, problems, resize)
     if spec.resources is not None and spec.resources.requests:
-        own = _nanos(spec.resources.requests, "spec.resources.requests", problems)
+        whole: Requests = spec.resources.requests
+        if resize is not None:
+            whole = resize.counted_of_pod(whole)
+        own = _nanos(whole, "spec.resources.requests", problems)
         total.update((name, own[name]) for name in own if counts_per_pod(name))
     if spec.overhead:
         _add(total, _nanos(spec.overhead, "spec.overhead", problems))
@@ -145,15 +157,14 @@ def intern_amounts(amounts: Amounts) -> Amounts:
     return amounts
 
 
-def _amounts_of(containers: _Containers, first: int, where: str, problems: list[str]) -> _Amounts:
-    """What each of these asks for, resource by resource; nothing where that is unreadable.
+def _amounts_of(asked: Sequence[Requests], first: int, where: str, problems: list[str]) -> _Amounts:
+    """What each of some containers asks for, resource by resource; nothing where it is unreadable.
 
     `first`: the index of the first of them in the pod.
     """
-    asked = _all_asked(containers)
     names = list(chain.from_iterable(asked))
     if len(names) > FEW:
-        nanos = many_nano_units(list(chain.from_iterable(map(dict.values, asked))))
+        nanos = many_nano_units(list(chain.from_iterable(each.values() for each in asked)))
         if nanos is not None:
             return zip(names, nanos, strict=True)
     read = [
@@ -182,13 +193,21 @@ def _counted(total: _Nanos, asked: Sequence[str], offered: Offered) -> Sequence[
     return sorted({*first, *by_name[: MOST_RESOURCES - len(first)], *ALWAYS_COUNTED})
 
 
-def _include_init_containers(total: _Nanos, containers: _Containers, problems: list[str]) -> None:
+def _include_init_containers(
+    total: _Nanos, containers: _Containers, problems: list[str], resize: Resize | None
+) -> None:
     sidecars: _Nanos = {}
     peak: _Nanos = {}
     for first, part in slices(containers):
-        amounts = _amounts_of(part, first, "initContainers", problems)
         policies = [each and each.restart_policy for each in part]
-        policy_of_each = chain.from_iterable(map(repeat, policies, map(len, _all_asked(part))))
+        asked = _all_asked(part)
+        if resize is not None:  # what runs alone has ended, or is not resized
+            asked = [
+                resize.counted(each, its) if policy == ALWAYS else its
+                for each, its, policy in zip(part, asked, policies, strict=True)
+            ]
+        amounts = _amounts_of(asked, first, "initContainers", problems)
+        policy_of_each = chain.from_iterable(map(repeat, policies, map(len, asked)))
         for (resource, nanos), policy in zip(amounts, policy_of_each, strict=True):
             running = sidecars.get(resource, 0) + nanos
             if policy == ALWAYS:
@@ -203,11 +222,14 @@ def _include_init_containers(total: _Nanos, containers: _Containers, problems: l
     _raise_to(total, peak)
 
 
-def _all_asked(containers: _Containers) -> list[dict[str, _Quantity]]:
+def _all_asked(containers: _Containers, resize: Resize | None = None) -> Sequence[Requests]:
     """The requests of each."""
-    return [
+    asked: Sequence[Requests] = [
         (each and each.resources and each.resources.requests) or _NOTHING for each in containers
     ]
+    if resize is None:
+        return asked
+    return [resize.counted(each, its) for each, its in zip(containers, asked, strict=True)]
 
 
 def _nanos(quantities: Mapping[str, _Quantity], where: str, problems: list[str]) -> _Nanos:

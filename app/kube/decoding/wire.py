@@ -52,6 +52,7 @@ class Resources(Wire):
 class Container(Wire):
     resources: Resources | None = None
     restart_policy: Text = None
+    name: Text = None
 
 
 class SelectorRequirement(Wire):
@@ -149,12 +150,22 @@ class ContainerStatus(Wire):
     last_state: ContainerState | None = None
 
 
+class ContainerResources(Wire):
+    """The status of a container, as far as it matters while its pod is resized."""
+
+    name: Text = None
+    resources: Resources | None = None
+    allocated_resources: Quantities = None
+
+
 class PodStatus(Wire):
     phase: Text = None
     nominated_node_name: Text = None
     conditions: msgspec.Raw = msgspec.Raw(b"null")  # a list of `Condition`, of which few matter
     container_statuses: msgspec.Raw = msgspec.Raw(b"null")  # lists of `ContainerStatus`, read …
     init_container_statuses: msgspec.Raw = msgspec.Raw(b"null")  # … while the pod is not ready
+    resources: msgspec.Raw = msgspec.Raw(b"null")  # `Resources`, of the pod as a whole, …
+    allocated_resources: msgspec.Raw = msgspec.Raw(b"null")  # … and `Quantities`
 
 
 class Pod(Wire):

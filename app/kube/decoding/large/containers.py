@@ -40,6 +40,7 @@ class _Resources(wire.Wire):
 class _LongContainer(wire.Wire):
     resources: _Resources | None = None
     restart_policy: wire.Text = None
+    name: wire.Text = None
 
 
 _ONE = msgspec.json.Decoder(wire.Container | None)
@@ -110,7 +111,7 @@ class Containers(Sequence[Container]):
         amounts = iter(asked.items())
         while part := dict(islice(amounts, MOST)):
             turn()
-            yield wire.Container(wire.Resources(part), found.restart_policy)
+            yield wire.Container(wire.Resources(part), found.restart_policy, found.name)
 
 
 def _mapping(
