@@ -232,6 +232,9 @@ class Watched(EngineParts):
             self.nominating.note_other(pod)
             self.stray_gates.note_other(pod, now)
         self.claims.put(pod)
+        if resized_on := self.books.resize_hold(pod.uid, pod.request):
+            self.reservations.capacity_grew([resized_on])
+            self.invalidation.lose_outgrown(pod, resized_on, now)
         self.preempting.show(pod, now)
         if pod.is_marked and (known := self.gangs.of_pod(pod.uid)) is not None:
             self.marks.note_seen(known, pod.uid, is_marked=True)

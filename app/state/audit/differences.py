@@ -167,3 +167,6 @@ def _gang(books: Books, gang: Gang) -> Iterator[str]:
     for uid, node in gang.plan.nodes.items():
         if not is_booked(books, uid, node):
             yield f"gang {gang.key}: pod {uid} is not held on its node {node}"
+        booked = books.held.get(uid)
+        if booked is not None and gang.has(uid) and booked.request != gang.member(uid).pod.request:
+            yield f"gang {gang.key}: what is held for pod {uid} is not what it requests"

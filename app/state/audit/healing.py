@@ -29,6 +29,9 @@ class Healing:
         for gang in list(self.gangs.by_key.values()):
             if any(not is_booked(self.books, uid, node) for uid, node in gang.plan.nodes.items()):
                 self.plans.lose(gang, "the books were wrong", now)
+            for uid in gang.plan.nodes:
+                if gang.has(uid):
+                    self.books.resize_hold(uid, gang.member(uid).pod.request)
         for uid in unowned(self.books, self.gangs, others):
             self.books.release(uid)
         for gang in list(self.gangs.by_key.values()):

@@ -392,6 +392,19 @@ class Books:
                 capacity.release(slot, counted)
         return booking
 
+    def resize_hold(self, uid: str, request: Amounts) -> str:
+        """Have a hold be for what the pod requests by now; returns its node, "" if it was before.
+
+        There may be no room for it.
+        """
+        known = self.held.get(uid)
+        if known is None or known.request == request:
+            return ""
+        priority = self.priority_of.get(uid, 0)
+        self.release(uid)
+        self.hold(uid, known.node, request, priority)
+        return known.node
+
     def recount(self) -> None:
         """Add everything up again from the bookings; changes nothing unless Corral has a bug."""
         self.bound_on, self.held_on = by_node(self.bound), by_node(self.held)

@@ -6,6 +6,7 @@
     its taints or labels change               plans of members that it takes no more
     it shrinks, or a foreign pod is bound     plans on it, the least first, until the rest fits
     a pod of higher priority takes it         plans of lower priority on it
+    a planned pod requests more               its gang's plan, if that is too much for the node
 
 A gang that has started loses only its reservations on that node, unless the node moves to another
 domain. A member that is being bound keeps its reservation, as the binding may succeed; `permit.py`
@@ -119,6 +120,17 @@ class Invalidation:
             # No fault of the gang's: its back-off does not grow, else a tenant who may name a
             # node for a pod could keep it waiting beside free nodes.
             self.plans.lose(gang, self._taken(gang, node, by), now, losses=0, on=node)
+
+    def lose_outgrown(self, pod: PodRecord, node: str, now: float) -> None:
+        """Give up the plan by which a pod is held on a node, if it requests too much by now.
+
+        If its binding is under way, others give way to it.
+        """
+        gang = self.gangs.of_pod(pod.uid)
+        if gang is not None and room.is_overcommitted(self.books, node):
+            why = f"pod {pod.name} requests more than before"
+            self.plans.lose(gang, why, now, losses=0, on=node)
+        self.lose_overcommitted(node, now, pod)
 
     def _taken(self, gang: Gang, node: str, by: PodRecord | WaitingPod | None) -> str:
         """Why a gang loses its plan: its capacity was taken, by a pod if that is known."""

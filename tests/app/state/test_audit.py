@@ -56,6 +56,14 @@ def test_a_hold_that_nobody_owns_is_released(world):
     assert "leaked" not in world.held
 
 
+def test_a_hold_of_another_size_than_its_pod_is_made_what_that_requests(world):
+    before = rows(world)
+    world.engine.books.resize_hold("uid-g1", (("pods", 1),))
+    assert any("uid-g1 is not what it requests" in each for each in differences(world))
+    world._take(world.engine.heal(world.now))
+    assert rows(world) == before
+
+
 def test_a_plan_without_its_hold_is_made_again(world):
     world.engine.books.release("uid-g1")
     assert any("uid-g1 is not held" in each for each in differences(world))

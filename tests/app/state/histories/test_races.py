@@ -9,6 +9,7 @@ from app.kube.core.objects import Taint
 from app.kube.watch.events import Applied, Deleted
 from app.state.effects import Bind, BindFailed, Bound, RejectBind, Ungate, UngateFailed
 from app.state.filter_result import Pinned, Rejected
+from app.state.gang.gang import Phase
 from tests.app.state.world import World, four_racks, members, racks, ungated
 from tests.records import RACK, UNCONSTRAINED, job, job_pods, node, pod
 
@@ -384,3 +385,70 @@ def test_a_bind_request_of_an_older_plan_is_not_forgotten_when_others_are_planne
     world.filter(second, offered)
     kept = world.held.get(first.uid) == on and first.uid in world.gang("g").binding.arrived
     assert kept or first.uid in {effect.uid for effect in world.told(RejectBind)}
+
+
+# -- a pod that waits is resized (kubectl edit --subresource resize) -------------------------------
+
+
+def resized(pod, cpu):
+    request = tuple((each, cpu if each == "cpu" else amount) for each, amount in pod.request)
+    return msgspec.structs.replace(pod, request=request)
+
+
+def beside_another(**more):
+    """Two gangs of two planned on one node of ten cores, two cores for each pod."""
+    pods = [each for name in ("g", "h") for each in members(name, 2, gpus=2, cpu=2_000, **more)]
+    world = World([node("b0/r0/n0", cpu=10_000), node("b0/r0/n1", cpu=8_000, gpus=2)], pods)
+    assert set(world.held.values()) == {"n0"}
+    return world
+
+
+def held_cores(world):
+    return {uid: dict(each.request)["cpu"] for uid, each in world.engine.books.held.items()}
+
+
+@pytest.mark.parametrize("gates", [(), ("corral.dev/gang",)])
+def test_what_is_held_for_a_pod_that_is_resized_follows(gates):
+    world = beside_another(gates=gates)
+    for cores in (4_000, 500):
+        world.put(resized(world.pods["uid-g0"], cores))
+        assert held_cores(world) == {
+            "uid-g0": cores, "uid-g1": 2_000, "uid-h0": 2_000, "uid-h1": 2_000
+        }  # fmt: skip
+
+
+def test_a_gang_whose_pod_needs_more_than_there_is_loses_its_plan_and_no_other_one_does():
+    world = beside_another()
+    world.put(resized(world.pods["uid-g0"], 5_000))
+    assert world.gang("h").phase is Phase.PLACED
+    for _ in range(15):
+        world.tick()
+    assert {uid: world.held[uid] for uid in ("uid-h0", "uid-h1")} == dict.fromkeys(
+        ("uid-h0", "uid-h1"), "n0"
+    )
+    assert sorted((world.held["uid-g0"], world.held["uid-g1"])) == ["n0", "n1"]
+    assert held_cores(world)["uid-g0"] == 5_000
+
+
+def test_others_give_way_to_a_pod_that_is_resized_while_it_is_being_bound():
+    world = beside_another()
+    for uid in ("uid-g0", "uid-g1"):
+        world.filter(world.pods[uid])
+        world.bind(world.pods[uid], "n0")
+    assert len(world.told(Bind)) == 2
+    world.put(resized(world.pods["uid-g0"], 6_000))
+    assert sorted(world.held) == ["uid-g0", "uid-g1"]
+    assert world.gang("h").back_off.plans_lost == 0
+
+
+def test_an_ordinary_pod_that_is_resized_while_it_is_being_bound_takes_what_it_is_to_have():
+    world = beside_another()
+    other = pod("other", gpus=0, cpu=1_000)
+    world.put(other)
+    world.filter(other)
+    world.bind(other, "n0")
+    world.put(resized(other, 2_000))
+    assert held_cores(world)["uid-other"] == 2_000
+    world.put(resized(other, 4_000))
+    assert held_cores(world)["uid-other"] == 4_000
+    assert {world.gang("g").phase, world.gang("h").phase} == {Phase.PLACED, Phase.WAITING}
