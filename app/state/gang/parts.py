@@ -97,6 +97,7 @@ class Binding:
     outdated: set[str] = field(default_factory=set)  # posted, and the plan was given up since
     awaited: set[str] = field(default_factory=set)  # no plan before these have come to /filter …
     awaited_until: float = -math.inf  # … until then at the latest
+    awaits_rest: bool = False  # others of the gang ran or were being bound when that began
     moved_at: float = 0.0  # when the plan was made or last made progress
     again_at: float = 0.0  # when a member last came to /bind that had arrived before
     started_with: str | None = None  # pods per pod set when it started, as its pods remember it

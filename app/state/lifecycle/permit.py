@@ -14,7 +14,8 @@ after 10 s at most.
 A plan is given up when it makes no progress: for `hold_seconds` no member came to /filter or /bind
 for the first time. It takes less time where refused members came to /bind again while a member
 without gates never came to /filter: kube-scheduler tries the pods that wait longest first, so its
-own filters found no node for that one, because of a volume for example.
+own filters found no node for that one, because of a volume for example. Of a gang that has started
+only members that never came to /filter lose their places: the others run, or are about to.
 
 Until a member has arrived, a lost requeue or patch would keep it away: both are sent again.
 Source: kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue.go, `Update`, and
@@ -134,6 +135,9 @@ class Permit:
             self._end_holds(gang, now)
             if not gang.has_started and self._is_stuck(gang, now):
                 self._lose_stuck(gang, now)
+            elif gang.has_started and (awaited := self._stuck_of_rest(gang, now)):
+                self.plans.lose_rest(gang, awaited, now)
+                self._await(gang, awaited, now)
             else:
                 self._push(gang, now)
 
@@ -178,8 +182,20 @@ class Permit:
         awaited = _never_filtered(gang)
         self.plans.lose(gang, why_stuck(gang), now, losses=STUCK_LOSSES)
         if awaited:
-            self.plans.wait_for(gang, awaited, now)
-            self.requeues.requeue_rejected(gang, awaited)
+            self._await(gang, awaited, now)
+
+    def _stuck_of_rest(self, gang: Gang, now: float) -> set[str]:
+        """Planned members of a gang that runs which kube-scheduler is unlikely to ask about.
+
+        One that it asked about may wait for a volume for longer.
+        """
+        if now < gang.binding.moved_at + self.settings.hold_seconds:
+            return set()
+        return _never_filtered(gang) - gang.binding.posted
+
+    def _await(self, gang: Gang, awaited: set[str], now: float) -> None:
+        self.plans.wait_for(gang, awaited, now)
+        self.requeues.requeue_rejected(gang, awaited)
 
     def _push(self, gang: Gang, now: float) -> None:
         """Requeue and ungate again where a requeue or a patch may have been lost."""

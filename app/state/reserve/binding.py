@@ -89,6 +89,7 @@ def forget(gang: Gang, uid: str) -> None:
 def wait_for(gang: Gang, uids: set[str], until: float) -> None:
     """Note which members must come to /filter before the gang is planned again, or until when."""
     gang.binding.awaited, gang.binding.awaited_until = uids, until
+    gang.binding.awaits_rest = gang.has_started
 
 
 def stop_waiting_for(gang: Gang, uids: Iterable[str]) -> bool:

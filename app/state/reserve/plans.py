@@ -9,6 +9,7 @@ Nothing here decides when to search: that is `lifecycle/` and `answers/`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from app.state.autoscaling.marks import Marks
@@ -315,18 +316,32 @@ class Plans:
             self.queue.resume(gang, now)
 
     def review_wait(self, gang: Gang, now: float) -> None:
-        """Stop waiting for members that the gang does not need to start.
+        """Stop waiting for members that the gang does not need, or that others would wait for.
 
-        They are gone, bound or in excess, or the gang has started: kube-scheduler may have asked
-        another Corral about those that run, and each of the others is placed without the rest.
+        They are gone, bound or in excess, or the gang has started since: kube-scheduler may have
+        asked another Corral about those that run. Of a gang that runs each of the others is placed
+        without the rest.
         """
-        if gang.binding.awaited:
-            needed = () if gang.has_started else gang.membership.unbound
-            needless = gang.binding.awaited - {member.pod.uid for member in needed}
-            if binding.stop_waiting_for(gang, needless):
-                self.queue.resume(gang, now)
+        awaited, is_rest = gang.binding.awaited, gang.binding.awaits_rest
+        if not awaited:
+            return
+        unbound = {member.pod.uid for member in gang.membership.unbound}
+        is_over = gang.has_started and not (is_rest and unbound <= awaited)
+        needless = awaited if is_over else awaited - unbound
+        if binding.stop_waiting_for(gang, frozenset(needless)):
+            self.queue.resume(gang, now)
 
     # -- lost ----------------------------------------------------------------------------------
+
+    def lose_rest(self, gang: Gang, uids: Iterable[str], now: float) -> None:
+        """Give up the places of these members, which the rest of the gang runs without."""
+        sentence = messages.plan_lost(gang.key, why_stuck(gang))
+        for uid in uids:
+            self.reservations.end(gang, uid, sentence)
+        self._end_parts(gang)
+        self.reports.plan_lost(gang, sentence, now)
+        self.queue.back_off(gang, now)
+        self.move(gang, now)
 
     def lose(
         self, gang: Gang, why: str, now: float, *, losses: int = 1, on: str | None = None

@@ -15,6 +15,7 @@ from app.state.gang.gang import Gang, Phase
 from app.state.gang.members.member import Member
 from app.state.gang.members.membership import MembershipStatus
 from app.state.lifecycle.permit import started_with
+from app.state.reserve.plans import AWAIT_SECONDS
 from tests.app.state.world import Names, World, four_racks, members, racks
 from tests.records import RACK, REQUIRED, group, job, job_pods, pod
 
@@ -490,6 +491,78 @@ def test_a_gang_that_ran_before_its_members_came_here_places_a_lost_one_at_once(
     world.put(pod("again", annotations=group("g", 2, RACK), uid="uid-again"))
     world.tick()
     assert world.held.keys() == {"uid-again"}
+
+
+def runs_without_one(**settings):
+    """A gang of two of which one is lost, and its replacement is planned and never asked for."""
+    world = World(four_racks(), members("g", 2), hold_seconds=20.0, **settings)
+    world.schedule(*world.pods.values())
+    world.delete(world.pods["uid-g1"])
+    new = pod("again", annotations=group("g", 2, RACK), uid="uid-again")
+    world.put(new)
+    world.tick()
+    assert world.held.keys() == {"uid-again"}
+    return world, new
+
+
+def test_no_node_is_held_for_a_replacement_that_kube_scheduler_turns_away_itself():
+    world, new = runs_without_one()
+    world.tick(19.0)
+    assert world.held.keys() == {"uid-again"}
+    world.tick(1.0)
+    for _ in range(100):
+        assert world.held == {}
+        world.tick(2.0)
+    assert world.gang().phase is Phase.REPAIRING
+    assert isinstance(world.filter(new), Rejected)  # it asks at last
+    world.tick()
+    assert "again" in world.woken
+    assert "again" in world.schedule(new)
+
+
+def test_such_a_replacement_is_planned_again_after_a_while():
+    world, _ = runs_without_one()
+    world.tick(21.0)
+    assert world.held == {}
+    world.tick(AWAIT_SECONDS)
+    world.tick()
+    assert world.held.keys() == {"uid-again"}
+
+
+def test_it_keeps_no_other_replacement_waiting():
+    world, _ = runs_without_one()
+    world.tick(21.0)
+    assert world.held == {}
+    third = pod("third", annotations=group("g", 3, RACK), uid="uid-third")
+    more = group("g", 3, RACK)
+    for uid in ("uid-g0", "uid-again"):
+        world.put(msgspec.structs.replace(world.pods[uid], annotations=more))
+    world.put(third)
+    world.tick()
+    assert "uid-third" in world.held
+
+
+def test_a_replacement_that_was_asked_for_keeps_its_node_however_long_its_volume_takes():
+    world, new = runs_without_one()
+    assert isinstance(world.filter(new), Pinned)
+    for _ in range(30):
+        world.tick(20.0)
+        assert world.held.keys() == {"uid-again"}
+
+
+def test_the_places_of_pods_that_do_not_exist_are_not_given_up_with_it():
+    spare = {**group("g", 2, RACK), "corral.dev/spare-pods": "1"}
+    pods = [pod(f"g{at}", annotations=spare) for at in range(2)]
+    world = World(four_racks(), pods, hold_seconds=20.0)
+    world.schedule(*pods)
+    world.tick()
+    (kept,) = world.held
+    world.delete(world.pods["uid-g1"])
+    world.put(pod("again", annotations=spare, uid="uid-again"))
+    world.tick()
+    assert world.held.keys() == {kept, "uid-again"}
+    world.tick(21.0)
+    assert world.held.keys() == {kept}
 
 
 def test_members_that_were_rejected_before_a_hold_in_vain_are_called_once_more():
