@@ -84,7 +84,7 @@ def asking(
     shown = view(gang, now, engine.books)
     pause = gang.back_off.not_before - now
     retry_seconds = pause if pause > 0 and gang.phase in PLANNABLE else None
-    attempts, awaited = tuple(_attempts(gang, now)), tuple(_awaited(gang))
+    attempts, awaited = tuple(_attempts(gang, now)), tuple(_awaited(gang, now))
     runs_on = _runs_on(engine, gang)
     if gang.phase not in PLANNABLE:
         of_gang = shown, retry_seconds, attempts, runs_on, awaited
@@ -149,9 +149,9 @@ def _runs_on(engine: Engine, gang: Gang) -> RunsOn | None:
     )
 
 
-def _awaited(gang: Gang) -> Iterator[str]:
+def _awaited(gang: Gang, now: float) -> Iterator[str]:
     """Pods that /filter or /bind waits for: of a plan, or before the next one is made."""
-    missing = gang.binding.awaited
+    missing = gang.binding.awaited if gang.binding.awaits_members(now) else set[str]()
     if gang.phase is Phase.PLACED:
         missing = gang.plan.nodes.keys() - gang.binding.arrived
     pods = (gang.members[uid].pod for uid in missing if uid in gang.members)

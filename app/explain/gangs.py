@@ -110,7 +110,7 @@ def _why_gathering(gang: Gang) -> Reason:
 
 
 def _why_waiting(gang: Gang, now: float) -> Reason:
-    if gang.binding.awaited:
+    if gang.binding.awaits_members(now):
         return Reason.REFUSED_BY_SCHEDULER
     if now < gang.back_off.not_before:
         return Reason.BACKING_OFF

@@ -99,6 +99,16 @@ def test_a_plan_that_was_lost_is_not_searched_again_at_once() -> None:
     assert reason(world) is Reason.BACKING_OFF
 
 
+def test_a_gang_that_kube_scheduler_refused_and_that_does_not_fit_by_now_says_so() -> None:
+    world = World(four_racks(), gang_of("g", 3), hold_seconds=20.0)
+    world.tick(21.0)
+    assert reason(world) is Reason.REFUSED_BY_SCHEDULER
+    world.put(*[pod(f"on-{name}", on=name) for name in world.engine.books.nodes])
+    for _ in range(20):
+        world.tick(20.0)
+    assert reason(world) is Reason.DOES_NOT_FIT
+
+
 def test_a_gang_that_was_narrowed_to_one_full_rack_does_not_fit() -> None:
     world = World(four_racks())
     world.put(*[pod(f"on{at}", on=f"n0{at}", phase="Running") for at in range(4)])
