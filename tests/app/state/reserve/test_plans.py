@@ -7,12 +7,15 @@ from typing import ClassVar
 import msgspec
 import pytest
 
+from app.dialects.corral import BORN, NODES
+from app.kube.core.objects import Requirement, Shape, Term
 from app.state.effects import Bind, BindFailed
 from app.state.filter_result import Rejected
 from app.state.plan.planner import Planner
 from app.state.reserve.plans import LOOK_SECONDS
 from tests.app.state.world import World, four_racks, members, racks
-from tests.records import RACK, group, pod
+from tests.records import RACK, group, node, pod
+from tests.work import lines_run
 
 
 def test_members_rejected_early_are_woken_once_the_gang_is_placed():
@@ -240,3 +243,56 @@ def test_a_gang_that_runs_searches_once_for_each_kind_of_pod_that_finds_no_place
     world.tick()
     assert set(world.held) == {"uid-s0", "uid-s1"}
     assert len(Counting.singles) <= 2 * (3 + 2)  # with the room of absent pods and without
+
+
+# -- pods of a gang that runs, where not all of them have a place ----------------------------------
+
+
+def half_run(pods: int, nodes: int, **more) -> World:
+    """A Corral that starts: a pod runs on each of the first nodes, and as many wait."""
+    annotations = group("g", 2 * pods)
+    names = [f"n{at:03}" for at in range(nodes)]
+    running = [pod(f"r{at:03}", annotations=annotations, on=names[at]) for at in range(pods)]
+    waiting = [pod(f"w{at:03}", annotations=annotations, **more) for at in range(pods)]
+    return World([node(name) for name in names], [*running, *waiting])
+
+
+def planned(world: World) -> set[str]:
+    (gang,) = world.engine.gangs.by_key.values()
+    return {uid.removeprefix("uid-") for uid in gang.plan.nodes}
+
+
+@pytest.mark.parametrize("free", [0, 1, 4, 7])
+def test_as_many_as_fit_have_a_place_and_the_first_ones_come_first(free):
+    assert planned(half_run(8, 8 + free)) == {f"w{at:03}" for at in range(free)}
+
+
+def test_pods_of_a_kind_that_fits_nowhere_keep_no_others_from_their_place():
+    world = half_run(4, 6)
+    world.put(*(pod(f"a{at}", gpus=9, annotations=group("g", 8)) for at in range(2)))
+    assert planned(world) == {"w000", "w001"}
+
+
+def test_pods_narrowed_to_nodes_that_are_full_keep_no_others_from_their_place():
+    def narrowed(name: str) -> Shape:
+        return Shape(terms=(Term(fields=(Requirement("metadata.name", "In", (name,)),)),))
+
+    annotations = group("g", 8, **{BORN: NODES})
+    names = [f"n{at}" for at in range(6)]
+    running = [pod(f"r{at}", annotations=annotations, on=names[at]) for at in range(4)]
+    waiting = [
+        pod(f"w{at}", annotations=annotations, shape=narrowed(names[at + 2])) for at in range(4)
+    ]
+    world = World([node(name) for name in names], [*running, *waiting])
+    (gang,) = world.engine.gangs.by_key.values()
+    assert gang.plan.nodes == {"uid-w2": "n4", "uid-w3": "n5"}
+
+
+def test_a_place_for_all_but_one_is_found_in_as_many_steps_as_there_are_pods():
+    def steps(pods: int) -> int:
+        worlds = list[World]()
+        lines = lines_run(lambda: worlds.append(half_run(pods, 2 * pods - 1)))
+        assert len(planned(worlds[0])) == pods - 1
+        return lines
+
+    assert steps(80) < 4.5 * steps(20)
