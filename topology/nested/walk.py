@@ -110,9 +110,9 @@ def unfinished(gang: Gang) -> NoFit:
     )
 
 
-def is_too_varied(tree: Tree, root: Part) -> bool:
-    """Whether there are too many kinds of pods for a walk over so many nodes."""
-    return len(root.kinds()) * len(tree.nodes) > MOST_KEPT
+def is_too_varied(tree: Tree, root: Part, numbers: int = 1) -> bool:
+    """Whether there are too many kinds of pods to keep so many numbers of each for every node."""
+    return numbers * len(root.kinds()) * len(tree.nodes) > MOST_KEPT
 
 
 def not_tried(gang: Gang, first: NoFit | None) -> NoFit:

@@ -24,6 +24,8 @@ from topology.model.capacity import Capacity
 from topology.model.request import Gang
 from topology.model.resources import Mask, Rows
 from topology.model.tree import Tree
+from topology.nested.parts import root_of
+from topology.nested.walk import is_too_varied, not_tried
 from topology.victims.branch import Branch
 from topology.victims.outlook import Outlook, Prospect
 from topology.victims.table import Table
@@ -36,6 +38,7 @@ SHARE = 8  # one part in so many of the visits left is for the branches of one d
 MOST_ONES = 64  # victims of one domain that are tried against each other; of more, the cheapest
 MOST_ALIKE = 8  # domains that are tried where only less work could be lost than in the best …
 ALIKE_SHARE = 3  # … until one part in so many of the visits is used up
+NUMBERS = 4  # kept for each kind of the gang's pods and each node
 
 _NO_OPTIONS = Options()
 
@@ -56,6 +59,8 @@ def victims(
     that is not named, none.
     Raises: as `walk.find`.
     """
+    if is_too_varied(tree, root_of(tree, gang, options.unconstrained), NUMBERS):
+        return NoVictims(not_tried(gang, None), is_cut_short=True)
     return _Choice(Problem(tree, capacity, gang, masks, options, table), allowed, visits).run()
 
 

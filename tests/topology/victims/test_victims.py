@@ -23,7 +23,8 @@ from topology import (
     Tree,
     build,
 )
-from topology.victims.choose import SHARE, VISITS, victims
+from topology.nested import walk
+from topology.victims.choose import NUMBERS, SHARE, VISITS, victims
 from topology.victims.table import Table
 from topology.victims.trial import SEARCH
 from topology.victims.victim import Loss, NoVictims, Victim, Victims
@@ -256,6 +257,20 @@ def test_a_thousand_pods_are_tried_against_each_other() -> None:
         for half in range(2):
             cluster.runs(f"p{at}-{half}", f"n0{at}", request=(1, GPUS // 2, 1))
     assert len(who(cluster.asked(400, (1, 3, 1), constraint=Constraint(), visits=VISITS))) == 400
+
+
+def test_nobody_is_looked_for_where_the_gang_has_too_many_kinds_of_pods(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = Cluster(2)
+    for at in range(2):
+        cluster.runs(f"p{at}", f"n0{at}")
+    monkeypatch.setattr(walk, "MOST_KEPT", 2 * NUMBERS)
+    assert len(who(cluster.asked(2))) == 2
+    monkeypatch.setattr(walk, "MOST_KEPT", 2 * NUMBERS - 1)
+    answer = cluster.asked(2)
+    assert isinstance(answer, NoVictims)
+    assert answer.is_cut_short
 
 
 def test_where_the_visits_end_the_answer_is_enough_and_says_that_it_is_not_proven() -> None:
