@@ -27,6 +27,9 @@ Above = Mapping[str, frozenset[str]]
 class SplitLevels:
     """What the levels of each topology were when it last had them."""
 
+    gone: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """By topology, the levels that it has no more, with those above them: a node that changes one
+    of these labels is in another domain once the level is back."""
     _last: dict[str, Above] = field(default_factory=dict)
 
     def follow(
@@ -56,11 +59,18 @@ class SplitLevels:
             self._last[name] = {**self._last.get(name, {}), **levels}
         if len(self._last) > len(now) + MOST_REMEMBERED:
             self._last = dict(now)
+        gone = ((name, _gone(last, now.get(name, {}))) for name, last in self._last.items())
+        self.gone = {name: levels for name, levels in gone if levels}
         return {name: levels for name, levels in found.items() if levels}
 
 
 def _above(levels: Levels) -> Above:
     return {level: frozenset(levels[:at]) for at, level in enumerate(levels) if level != NODE_LEVEL}
+
+
+def _gone(last: Above, now: Above) -> frozenset[str]:
+    """The levels that there are no more, and those that were above them."""
+    return frozenset().union(*({level, *last[level]} for level in last.keys() - now.keys()))
 
 
 def _of(topology: Above, level: str) -> list[frozenset[str]]:

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from app.dialects.declared import DomainSpec, DomainView, TopologySpec
+from app.dialects.nvlink import level_value
 from app.dialects.registry import Dialects
 from app.dialects.spec import GangSpec, GroupSpec, LeafSpec
 from app.kube.core.objects import NodeRecord, ObjectRecord, Record
@@ -323,6 +324,18 @@ class Topologies:
     def place(self, node: NodeRecord) -> bool:
         """Put a node into the domains that name it; True if these are others than before."""
         return any([explicit.place(node) for explicit in self._explicit.values()])
+
+    def moved_unseen(self, before: NodeRecord, node: NodeRecord) -> Collection[str]:
+        """Topologies in which a node is in another domain, by levels that are gone for now."""
+        if before.labels == node.labels:
+            return ()
+        changed = {
+            key: level_value(before.labels, key) != level_value(node.labels, key)
+            for key in frozenset().union(*self._split.gone.values())
+        }
+        return [
+            name for name, keys in self._split.gone.items() if any(changed[key] for key in keys)
+        ]
 
     def remove(self, node: str) -> None:
         """Forget a node."""

@@ -36,6 +36,8 @@ class NodeEvents:
         if has_moved:
             self.invalidation.lose_plans_around([node.name], now)
             self.books.outdate(only_explicit=True)
+        elif before is not None and (unseen := self.topologies.moved_unseen(before, node)):
+            self.invalidation.lose_plans_around([node.name], now, by=unseen)
         self.books.put_node(node)
         self.node_table.put_node(node)
         if self.failures.put_node(node, now):

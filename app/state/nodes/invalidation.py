@@ -48,11 +48,16 @@ class Invalidation:
             self.plans.lose(gang, why, now, on=node)
 
     def lose_plans_around(
-        self, nodes: Iterable[str], now: float, levels: Collection[str] | None = None
+        self,
+        nodes: Iterable[str],
+        now: float,
+        levels: Collection[str] | None = None,
+        by: Collection[str] | None = None,
     ) -> None:
         """Give up plans of gangs with members on nodes that are in other domains now.
 
-        `levels`: those whose domains have changed; None: any. However many nodes a gang has among
+        `levels`: those whose domains have changed; None: any. `by`: of which topologies these
+        domains are; None: of any. However many nodes a gang has among
         these, it is looked at once.
         """
         node_of: dict[GangKey, str] = {}
@@ -65,6 +70,8 @@ class Invalidation:
             gang = self.gangs.by_key[key]
             named = gang.levels
             if not named or (levels is not None and named.isdisjoint(levels)):
+                continue
+            if by is not None and self._named_by(gang).isdisjoint(by):
                 continue
             self._lose_or_outdate(gang, f"node {node} has moved to another domain", now)
 
@@ -81,10 +88,15 @@ class Invalidation:
                     self._lose_or_outdate(gang, why, now)
                     break
 
+    @staticmethod
+    def _named_by(gang: Gang) -> frozenset[str]:
+        """The topologies by which a gang is planned, or would be if they were there."""
+        return gang.membership.topologies or frozenset((gang.plan.topology,))
+
     def _planned_by(self, gang: Gang) -> Collection[str]:
         """The topologies by which a gang is planned; of those that it names the ones there are."""
-        named = gang.membership.topologies
-        return named & self.books.topologies.keys() if named else (gang.plan.topology,)
+        named = self._named_by(gang)
+        return named & self.books.topologies.keys() if gang.membership.topologies else named
 
     def _lose_or_outdate(self, gang: Gang, why: str, now: float) -> None:
         if gang.plan.nodes.keys() - gang.binding.posted:

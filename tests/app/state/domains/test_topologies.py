@@ -189,6 +189,40 @@ def test_a_plan_stays_when_its_topology_comes_back_and_splits_no_rack(again):
     assert world.held == held
 
 
+@pytest.mark.parametrize(
+    "meanwhile",
+    [
+        pytest.param(None, id="no_topology"),
+        pytest.param(topology("default", BLOCK), id="without_the_level"),
+        pytest.param(topology("other", "example.com/row"), id="another_one"),
+    ],
+)
+def test_a_plan_is_given_up_when_its_node_moves_while_the_level_of_its_rack_is_gone(meanwhile):
+    """Else the gang would start in two racks once the topology is back."""
+    world = World(four_racks(), topologies=[topology("default", BLOCK, RACK)], levels=())
+    world.put(*members("g", 2))
+    moving, staying = sorted(set(world.held.values()))
+    world.delete(topology("default", BLOCK, RACK))
+    if meanwhile is not None:
+        world.put(meanwhile)
+    there = world.engine.books.nodes[moving]
+    world.put(msgspec.structs.replace(there, labels={**there.labels, "team": "a"}))
+    assert set(world.held.values()) == {moving, staying}, "no level is of another value"
+    world.put(msgspec.structs.replace(there, labels={**there.labels, RACK: "r9"}))
+    assert world.held == {}
+
+
+def test_a_plan_of_another_topology_stays_when_a_label_changes_of_one_that_is_gone():
+    gone = topology("gone", "example.com/row")
+    world = World(four_racks(), topologies=[RACKS, gone], levels=())
+    world.put(*members("g", 2))
+    held = world.held
+    world.delete(gone)
+    there = world.engine.books.nodes[min(held.values())]
+    world.put(msgspec.structs.replace(there, labels={**there.labels, "example.com/row": "x"}))
+    assert world.held == held != {}
+
+
 def test_a_plan_stays_as_long_as_the_topology_of_its_rack_does():
     world = planned_in_two_blocks(RACKS)
     held = world.held
