@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 
@@ -92,7 +93,6 @@ class Books:
     booked_at: dict[str, int] = field(default_factory=dict)
     """The same of nodes that there are, by the number of that change among all."""
     changes: int = 0
-    split_values: tuple[str, ...] = ()  # levels that do not nest, in sentences for the operator
     _lent: set[str] = field(default_factory=set)  # nodes whose part of `bound_on` a copy has too
     _counts_later: bool = False  # bookings are counted together in a moment
     _lacking: dict[str, None] = field(default_factory=dict)  # booked, and request what has no row
@@ -171,9 +171,11 @@ class Books:
         self.generation += 1
         for topology in stale:
             self._rebuild(topology)
-        self.split_values = tuple(
-            sentence for each in self.topologies.values() for sentence in each.split_values()
-        )
+
+    @property
+    def split_values(self) -> tuple[str, ...]:
+        """Levels that do not nest, in sentences for the operator; of the trees as they are."""
+        return tuple(chain.from_iterable(each.split_values for each in self.topologies.values()))
 
     @property
     def is_stale(self) -> bool:

@@ -50,6 +50,8 @@ class TopologyBooks:
     """Nodes that came, went or moved since; what `is_outdated` says is not among them."""
     is_outdated: bool = True
     """Any node may have moved since: the tree is built from all of them."""
+    split_values: tuple[str, ...] = ()
+    """Values of labels that stand under several parents, in sentences for the operator."""
 
     @property
     def is_stale(self) -> bool:
@@ -86,6 +88,7 @@ class TopologyBooks:
         """Take a tree in place of the one there is, with the capacity of its nodes."""
         self.tree, self.capacity = tree, capacity
         self.is_outdated, self.changed = False, set()
+        self.split_values = tuple(self._split_values())
 
     def _paths(self, nodes: Iterable[NodeRecord]) -> dict[str, tuple[str, ...]]:
         """The paths of those of these nodes that are in the topology."""
@@ -97,8 +100,7 @@ class TopologyBooks:
         """Whether it serves only gangs that name it, as several topologies together."""
         return self.name.startswith(JOINED)
 
-    def split_values(self) -> Iterator[str]:
-        """Values of labels that stand under several parents, in sentences for the operator."""
+    def _split_values(self) -> Iterator[str]:
         # In one that is joined, domains of the inner topology are cut on purpose.
         if self.values is None and not self.is_joined:
             for split in trees.levels_that_do_not_nest(self.tree)[:MOST_SPLIT_VALUES]:

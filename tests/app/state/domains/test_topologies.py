@@ -126,6 +126,16 @@ def test_a_problem_is_told_until_its_topology_is_mended():
     assert topologies_of(world) == {"odd"}
 
 
+def test_a_value_under_several_parents_is_told_as_long_as_its_topology_is_there():
+    there = topology("odd", BLOCK, RACK)
+    nodes = [node("b0/r0/n0"), node("b1/r0/n1")]
+    world = World(nodes, topologies=[there, topology("rows", "example.com/row")], levels=())
+    assert "stands under several parents" in world.engine.warnings()[0]
+    world.delete(there)
+    world.tick()
+    assert world.engine.warnings() == ()
+
+
 # -- plans of gangs that name no topology, while topologies change ---------------------------------
 
 
