@@ -121,7 +121,8 @@ class Invalidation:
     ) -> None:
         """Give up plans on a node until what is held fits beside what runs.
 
-        Those of the lowest priority go first, the youngest of them. `by`: who took their capacity.
+        Those of the lowest priority go first, the youngest of them. `by`: who took their capacity;
+        None: no pod, the node has less of something.
         `below`: plans that hold nothing there below this priority stay.
         """
         for gang in self._least_held_on(node):
@@ -145,12 +146,11 @@ class Invalidation:
         self.lose_overcommitted(node, now, pod)
 
     def _taken(self, gang: Gang, node: str, by: PodRecord | WaitingPod | None) -> str:
-        """Why a gang loses its plan: its capacity was taken, by a pod if that is known."""
-        taken = f"capacity held on node {node} was taken"
+        """Why a gang loses its plan: a pod took its capacity, or the node has less than before."""
         if by is None:
-            return taken
+            return f"node {node} has less by now than is held there"
         who = self.naming.pod(by.namespace, by.name, gang.key.namespace)
-        return f"{taken} by {messages.of_priority(who, by.priority)}"
+        return f"capacity held on node {node} was taken by {messages.of_priority(who, by.priority)}"
 
     def lose_to_nominated(
         self, nomination: Nomination, leaving: Collection[str], by: PodRecord, now: float

@@ -13,6 +13,7 @@ from app.state.effects import Bind, BindFailed
 from app.state.filter_result import Rejected
 from app.state.plan.planner import Planner
 from app.state.reserve.plans import LOOK_SECONDS
+from tests.app.state.stories import sentence
 from tests.app.state.world import World, four_racks, members, racks
 from tests.records import RACK, group, node, pod
 from tests.work import lines_run
@@ -126,6 +127,18 @@ def test_a_planned_node_that_closes_or_shrinks_loses_the_plan(change):
     assert world.held == {}
     world.tick(2.0)
     assert {on[:2] for on in world.held.values()} == {"n1"}
+
+
+def test_a_plan_that_a_node_has_too_little_for_by_now_says_so_and_blames_no_one():
+    """As while a device plugin begins anew: the kubelet offers none of its devices."""
+    nodes = four_racks()
+    world = World(nodes)
+    pods = members("g", 4)
+    world.put(*pods)
+    world.put(msgspec.structs.replace(nodes[0], allocatable=(("cpu", 64_000), ("pods", 110))))
+    assert sentence(world, pods[0].uid) == (
+        "gang default/g lost its plan: node n00 has less by now than is held there"
+    )
 
 
 def test_a_deleted_node_loses_the_plan():
