@@ -72,6 +72,7 @@ def hyper_nodes(
             cluster = read_cluster(nodes, kubeconfig, context)
             keys = keys or options.topograph_levels(cluster.nodes.values())
             made = _made(keys, cluster, members or MEMBERS[0], prefix)
+    _note_large(made)
     if not made:
         options.note("no node has these labels: there is nothing to write")
         raise typer.Exit(options.FAILED)
@@ -113,6 +114,19 @@ def _made(
     options.note_lacking(placed.lacking)
     domains = domains_of([(placed, levels)])
     return list(manifests(domains, levels, how, prefix or PREFIX))
+
+
+def _note_large(made: Iterable[Manifest]) -> None:
+    """Say which HyperNodes have more members than Corral reads."""
+    from app.dialects.volcano.hyper_nodes import MOST_MEMBERS
+
+    for each in made:
+        members = len(each["spec"]["members"])
+        if members > MOST_MEMBERS:
+            options.note(
+                f"{each['metadata']['name']} has {members:,} members, and Corral reads no HyperNode"
+                f" of more than {MOST_MEMBERS:,}: a narrower level, or --members labels"
+            )
 
 
 def _discovered(file: str, cluster: Cluster) -> list[Manifest]:

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from app.cli import main
 from app.cli.common.options import NOT_READ
 from app.cli.topology import reading
+from app.dialects.volcano.hyper_nodes import MOST_MEMBERS
 from app.errors import DecodeError
 from app.sandbox import Sandbox
 from app.sandbox.apiserver.storage.kinds import DEFINITION, NODE
@@ -138,6 +139,21 @@ def test_of_many_nodes_without_a_label_the_first_are_named_and_what_lists_them()
     assert "n0019\n" in said
     said = generated("--levels", RACK, "--nodes", "-", stdin=many).stderr.splitlines()[0]
     assert said.endswith(f"n0018, n0019 and 1,480 others: kubectl get nodes -l '!{RACK}'")
+
+
+def test_a_hyper_node_of_more_members_than_are_read_is_named():
+    text = "\n".join(f"n{at} b1/-" for at in range(MOST_MEMBERS + 1))
+    command = ("--nodes", "-", "--levels", BLOCK)
+    found = generated(*command, stdin=json.dumps(as_list(as_objects(text))))
+    assert found.exit_code == 0
+    assert found.stderr == (
+        "corral: hypernode-b1 has 10,001 members, and Corral reads no HyperNode of more than"
+        " 10,000: a narrower level, or --members labels\n"
+    )
+    by_labels = generated(
+        *command, "--members", "labels", stdin=json.dumps(as_list(as_objects(text)))
+    )
+    assert by_labels.stderr == ""
 
 
 def test_topographs_labels_are_levels():

@@ -25,6 +25,7 @@ from app.dialects.volcano.from_labels.manifests import Manifest, manifests
 from app.dialects.volcano.hyper_nodes import (
     KIND,
     LEVEL,
+    MOST_MEMBERS,
     OURS,
     PATH,
     SOURCE,
@@ -65,14 +66,20 @@ class KeptHyperNodes:
         if loss := _loss(kept.values(), nodes, placed.paths):
             return Difference(notes=(*notes, loss))
         made = list(manifests(domains_of([(placed, levels)]), levels))
-        wanted = [_wanted(each, found) for each in made]
+        large = {_name(each) for each in made if len(each["spec"]["members"]) > MOST_MEMBERS}
+        wanted = [_wanted(each, found) for each in made if _name(each) not in large]
+        if large:
+            notes.append(
+                f"HyperNodes of more than {MOST_MEMBERS:,} members are not kept, since none is"
+                f" read: {_shown(large)}"
+            )
         if not made:
             notes.append(
                 "there are no HyperNodes to make: no node has a label that says where it is"
             )
         if others := [each.domain.name for each in wanted if each.is_of_another]:
             notes.append(f"HyperNodes that others have made stay as they are: {_shown(others)}")
-        return Difference((*_changes(wanted), *_deletions(kept, wanted)), tuple(notes))
+        return Difference((*_changes(wanted), *_deletions(kept, large, wanted)), tuple(notes))
 
     def _levels_on(self, nodes: Mapping[str, Labels]) -> tuple[tuple[str, ...], list[str]]:
         """The levels, and notes on those that are left out. Raises: InvalidTopology."""
@@ -129,8 +136,13 @@ class _Wanted:
         return ObjectWrite(self.domain.name, patch, self.found.uid, self.found.version)
 
 
+def _name(manifest: Manifest) -> str:
+    name: str = manifest["metadata"]["name"]
+    return name
+
+
 def _wanted(manifest: Manifest, found: Records) -> _Wanted:
-    name, spec = manifest["metadata"]["name"], manifest["spec"]
+    name, spec = _name(manifest), manifest["spec"]
     named = [(each["type"], each["selector"]["exactMatch"]["name"]) for each in spec["members"]]
     domain = DomainSpec(
         name,
@@ -147,9 +159,12 @@ def _changes(wanted: Iterable[_Wanted]) -> Iterator[ObjectWrite]:
     return (each.write() for each in sorted(wanted, key=_Wanted.order) if each.is_change)
 
 
-def _deletions(kept: Records, wanted: Iterable[_Wanted]) -> Iterator[ObjectWrite]:
-    """The widest first: what is there names no member that is not."""
-    gone = [kept[name] for name in kept.keys() - {each.domain.name for each in wanted}]
+def _deletions(
+    kept: Records, large: Collection[str], wanted: Iterable[_Wanted]
+) -> Iterator[ObjectWrite]:
+    """The widest first: what is there names no member that is not. `large`: they stay."""
+    stay = {*large, *(each.domain.name for each in wanted)}
+    gone = [kept[name] for name in kept.keys() - stay]
     for each in sorted(gone, key=lambda each: (-each.domain.tier, each.name)):
         yield ObjectWrite(each.name, None, each.uid, each.version)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from app.dialects.volcano.from_labels.domains import domains_of, placed_from_widest
 from app.dialects.volcano.from_labels.kept import KeptHyperNodes
 from app.dialects.volcano.from_labels.manifests import manifests
-from app.dialects.volcano.hyper_nodes import HyperNodeRecord, decode_hyper_node
+from app.dialects.volcano.hyper_nodes import MOST_MEMBERS, HyperNodeRecord, decode_hyper_node
 from app.dialects.written import Difference
 from tests.app.dialects.volcano.from_labels.labelled import BLOCK, LEVELS, RACK, nodes_of
 from tests.app.dialects.volcano.objects import by_labels, record
@@ -184,6 +184,22 @@ def test_a_topology_that_was_made_by_hand_is_not_deleted() -> None:
     by_hand = {each["metadata"]["name"]: stored(each) for each in by_command(nodes_of("n9 b9/r9"))}
     there = {**kept(FOUR), **of_prefix, **by_hand}
     assert KEPT.difference(nodes_of(FOUR), there) == Difference()
+
+
+# -- more members than are read --------------------------------------------------------------------
+
+
+def test_a_domain_with_more_members_than_are_read_stays_as_it_is_and_is_named() -> None:
+    """Corral would not see it, and would make it again and again."""
+    most = {f"n{at}": {BLOCK: "b1"} for at in range(MOST_MEMBERS)}
+    others = nodes_of("m1 b2/r1")
+    there = written(KEPT.difference({**most, **others}, {}), {})
+    assert there.keys() == {"hypernode-b1", "hypernode-b2", "hypernode-b2.r1"}
+    difference = KEPT.difference({**most, "n": {BLOCK: "b1"}}, there)
+    assert said(difference) == [("delete", "hypernode-b2"), ("delete", "hypernode-b2.r1")]
+    assert difference.notes == (
+        "HyperNodes of more than 10,000 members are not kept, since none is read: hypernode-b1",
+    )
 
 
 # -- labels that are lost --------------------------------------------------------------------------
