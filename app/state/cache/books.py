@@ -17,7 +17,7 @@ their level labels (`topology_books.py`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain
@@ -228,8 +228,11 @@ class Books:
         """Add or replace a node."""
         before = self.nodes.get(node.name)
         self.nodes[node.name] = node
-        if before is None or self.has_moved(before, node):
+        if before is None:
             self._outdate_for(node.name)
+        else:
+            for name in self.moved_in(before, node):
+                self.topologies[name].outdate(node.name)
         self._note_rebooked(node.name)
         self._add_rows(node.allocatable)
         # Also for a new node whose name is still in the trees: it was deleted and came back.
@@ -248,11 +251,18 @@ class Books:
 
     def has_moved(self, before: NodeRecord, after: NodeRecord) -> bool:
         """Whether a node, under the same name, is in another domain of some topology."""
+        return bool(self.moved_in(before, after))
+
+    def moved_in(self, before: NodeRecord, after: NodeRecord) -> Collection[str]:
+        """The topologies of labels in which a node, under the same name, is in another domain."""
         # Most updates are heartbeats, and a node's domains follow from its labels.
-        return before.labels != after.labels and any(
-            topology.path_of(before) != topology.path_of(after)
-            for topology in self.topologies.values()
-        )
+        if before.labels == after.labels:
+            return ()
+        return [
+            name
+            for name, topology in self.topologies.items()
+            if topology.path_of(before) != topology.path_of(after)
+        ]
 
     def domains_of(self, node: str) -> Mapping[str, str]:
         """Level -> the node's domain, of topologies whose domains are not in labels of nodes."""

@@ -321,20 +321,16 @@ class Topologies:
 
     # -- nodes ---------------------------------------------------------------------------------
 
-    def place(self, node: NodeRecord) -> bool:
-        """Put a node into the domains that name it; True if these are others than before."""
-        return any([explicit.place(node) for explicit in self._explicit.values()])
+    def place(self, node: NodeRecord) -> Collection[str]:
+        """Put a node into the domains that name it; the topologies where these are others now."""
+        return [name for name, explicit in self._explicit.items() if explicit.place(node)]
 
     def moved_unseen(self, before: NodeRecord, node: NodeRecord) -> Collection[str]:
         """Topologies in which a node is in another domain, by levels that are gone for now."""
-        if before.labels == node.labels:
-            return ()
-        changed = {
-            key: level_value(before.labels, key) != level_value(node.labels, key)
-            for key in frozenset().union(*self._split.gone.values())
-        }
         return [
-            name for name, keys in self._split.gone.items() if any(changed[key] for key in keys)
+            name
+            for name, levels in self._split.gone.items()
+            if any(level_value(before.labels, at) != level_value(node.labels, at) for at in levels)
         ]
 
     def remove(self, node: str) -> None:

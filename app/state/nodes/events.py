@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from app.kube.core.objects import NodeRecord
@@ -30,14 +31,18 @@ class NodeEvents:
     def put(self, node: NodeRecord, now: float) -> bool:
         """Add a node or replace what is known of it; whether it is a new one."""
         before = self.books.nodes.get(node.name)
-        has_moved = before is None or self.books.has_moved(before, node)
+        placed: Collection[str] = ()
         if before is None or before.labels != node.labels:
-            has_moved = self.topologies.place(node) or has_moved
-        if has_moved:
-            self.invalidation.lose_plans_around([node.name], now)
+            placed = self.topologies.place(node)
+        if placed:
             self.books.outdate(only_explicit=True)
-        elif before is not None and (unseen := self.topologies.moved_unseen(before, node)):
-            self.invalidation.lose_plans_around([node.name], now, by=unseen)
+        if before is None:
+            self.invalidation.lose_plans_around([node.name], now)
+        elif before.labels != node.labels:
+            unseen = self.topologies.moved_unseen(before, node)
+            moved_in = {*placed, *self.books.moved_in(before, node), *unseen}
+            if moved_in:
+                self.invalidation.lose_plans_around([node.name], now, by=moved_in)
         self.books.put_node(node)
         self.node_table.put_node(node)
         if self.failures.put_node(node, now):

@@ -222,12 +222,14 @@ def test_a_plan_is_given_up_when_its_node_moves_while_the_level_of_its_rack_is_g
     assert world.held == {}
 
 
-def test_a_plan_of_another_topology_stays_when_a_label_changes_of_one_that_is_gone():
-    gone = topology("gone", "example.com/row")
-    world = World(four_racks(), topologies=[RACKS, gone], levels=())
+@pytest.mark.parametrize("is_gone", [True, False], ids=["that_is_gone", "that_is_there"])
+def test_a_plan_stays_when_its_node_moves_in_another_topology(is_gone):
+    other = topology("other", "example.com/row")
+    world = World(four_racks(), topologies=[RACKS, other], levels=())
     world.put(*members("g", 2))
     held = world.held
-    world.delete(gone)
+    if is_gone:
+        world.delete(other)
     there = world.engine.books.nodes[min(held.values())]
     world.put(msgspec.structs.replace(there, labels={**there.labels, "example.com/row": "x"}))
     assert world.held == held != {}
