@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 
 from app.dialects.declared import JOINED
-from app.dialects.nvlink import level_value
+from app.dialects.nvlink import DOMAIN, level_value
 from app.kube.core.objects import NodeRecord
 from topology.model import tree as trees
 from topology.model.capacity import Capacity
 from topology.model.changed.tree import changed
+from topology.model.levels import NODE_LEVEL
 from topology.model.resources import Rows
 from topology.model.tree import Tree
 
@@ -71,6 +72,12 @@ class TopologyBooks:
             return (*self.values(node.name), node.name)
         above = [level_value(node.labels, level) for level in self.levels[:-1]]
         return (*above, node.name) if all(above) else None
+
+    def labels_of(self, path: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+        """Those of a domain's levels and values that its nodes have as labels."""
+        if self.values is not None:
+            return ()
+        return tuple(each for each in path if each[0] not in (NODE_LEVEL, DOMAIN))
 
     def rebuilt(self, nodes: Mapping[str, NodeRecord], generation: int) -> Rebuilt:
         """The tree of these nodes, by name; it does not take the place of the one there is."""

@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from app.dialects import nvlink
 from app.dialects.spec import Index
 from app.state.cache.topology_books import TopologyBooks
 from app.state.gang.gang import Gang
@@ -25,7 +24,6 @@ from app.state.plan.question.pins import kept_slots
 from app.state.plan.question.pod_sets import PodSetMembers, SetKey, in_turn
 from app.state.plan.verdict import Plan
 from topology.model.answer import Pairs, Placement, PodSetPlacement
-from topology.model.levels import NODE_LEVEL
 from topology.pod_set import ranks
 from topology.pod_set.gaps import NO_GAPS, Gaps
 
@@ -100,11 +98,8 @@ def domain_of(topology: TopologyBooks, level: int, domain: int) -> tuple[str, Do
     """A domain in words and as nodes; its labels are those that a node selector can name."""
     tree = topology.tree
     path = tree.path(level, domain)
-    labels = zip(topology.levels[: level + 1], path, strict=True)
-    found = DomainNodes(
-        tree.nodes[tree.slots(level, domain)],
-        tuple((key, value) for key, value in labels if key not in (NODE_LEVEL, nvlink.DOMAIN)),
-    )
+    labels = topology.labels_of(zip(topology.levels[: level + 1], path, strict=True))
+    found = DomainNodes(tree.nodes[tree.slots(level, domain)], labels)
     return f"{topology.levels[level]}={'/'.join(path)}", found
 
 

@@ -9,10 +9,12 @@ import pytest
 
 from app.dialects import corral
 from app.kube.core.objects import Requirement, Shape, Term
+from app.kube.watch.events import Listed
 from app.state.effects import Ungate, UngateFailed
 from app.state.filter_result import Pinned, Rejected
 from app.state.gang.gang import Phase
-from tests.app.state.world import Names, World, four_racks, members, racks, ungated
+from tests.app.dialects.volcano.objects import exact, record
+from tests.app.state.world import LISTED, Names, World, four_racks, members, racks, ungated
 from tests.records import (
     BLOCK,
     PREFERRED,
@@ -95,6 +97,23 @@ def test_a_pod_with_affinity_of_its_own_is_narrowed_by_the_labels_of_its_domain(
     for effect in ungates_of(world, pods=2):
         assert effect.nodes == ()
         assert dict(effect.selector) == {BLOCK: f"b{int(rack) // 2}", RACK: f"r{rack}"}
+
+
+def test_a_pod_with_affinity_of_its_own_is_narrowed_by_no_label_that_nodes_do_not_have():
+    """Tiers of HyperNodes are in no label: kube-scheduler would find no node for it, ever."""
+    tier = "topology.volcano.sh/tier-1"
+    nodes = [node(f"n{at}") for at in range(4)]
+    world = World(nodes, kinds=(*LISTED, "HyperNode"), levels=())
+    its = (record("s0", 1, exact("Node", "n0", "n1")), record("s1", 1, exact("Node", "n2", "n3")))
+    world.apply(Listed("HyperNode", its))
+    only = Shape(terms=(Term((Requirement("kubernetes.io/hostname", "Exists", ()),)),))
+    pods = members("g", 2, tier, gates=OURS, shape=only)
+    world.put(*pods)
+    world.tick()
+    for effect in ungates_of(world, pods=2):
+        assert (effect.nodes, effect.selector, effect.annotations) == ((), (), ())
+    world.patch(world.effects)
+    assert set(world.schedule(*pods).values()) in ({"n0", "n1"}, {"n2", "n3"})
 
 
 def test_a_foreign_gate_keeps_the_whole_gang_waiting():
