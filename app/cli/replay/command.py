@@ -16,6 +16,7 @@ def replay(
     load: its.Load = None,
     seconds: its.Seconds = 60.0,
     overlay: its.Overlay = "",
+    levels: its.Levels = None,
     gangs: its.Gangs = 0.5,
     gang_size: its.GangSize = 8,
     in_flight: its.InFlight = 1_000,
@@ -37,6 +38,7 @@ def replay(
       corral replay incident.journal.gz
       corral replay --check -o json incident.journal.gz
       corral replay --load 50 --overlay homogeneous openb-2023.json.gz
+      corral replay --load 50 --levels example.com/block,example.com/rack cluster.json.gz
 
     \b
     Exit code 0: every answer is the same, or every promise was kept, or every pod of a load
@@ -46,6 +48,7 @@ def replay(
     """
     from app.cli.common.options import said_of, usage
     from app.cli.replay import checking, comparing
+    from app.cli.topology.options import given_levels
     from app.errors import DecodeError
 
     if load is not None:
@@ -53,8 +56,10 @@ def replay(
             raise usage("--load and --check exclude each other")
         from app.cli.replay.loading.command import Asked, run
 
-        binds = bind or not server
-        asked = Asked(file, load, seconds, overlay, gangs, gang_size, in_flight, server, binds)
+        binds, keys = bind or not server, given_levels(levels)
+        asked = Asked(
+            file, load, seconds, overlay, gangs, gang_size, in_flight, server, binds, keys
+        )
         if not run(asked, output):
             raise typer.Exit(DIFFERENT)
         return

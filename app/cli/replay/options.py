@@ -33,6 +33,14 @@ Seconds = Annotated[
 Overlay = Annotated[
     str, typer.Option(metavar="NAME", help="With --load: topology, from the file beside FILE")
 ]
+Levels = Annotated[
+    str | None,
+    typer.Option(
+        metavar="KEY,KEY,…",
+        help="With --load: node labels, widest first, or a preset; none: those of the journal, or"
+        " those of a sandbox's nodes",
+    ),
+]
 Gangs = Annotated[
     float,
     typer.Option(min=0.0, max=1.0, help="With --load: the share of the pods that form gangs"),

@@ -53,6 +53,8 @@ class Asked:
     in_flight: int = 1_000
     server: str = ""
     binds: bool = True
+    levels: tuple[str, ...] = ()
+    """None: those of the journal, or of a sandbox's nodes."""
 
 
 def run(asked: Asked, output: Output) -> bool:
@@ -76,10 +78,10 @@ def load(asked: Asked, say: Callable[[str], None]) -> Figures:
     if asked.file == STDIN or (asked.file.exists() and not asked.file.is_file()):
         raise SettingsError(f"{asked.file}: --load reads it twice, so it has to be a file")
     try:
-        snapshot = _snapshot(asked.file)
+        snapshot, own = _snapshot(asked.file)
         if asked.overlay:
             snapshot = with_overlay(snapshot, _overlay(asked), (BLOCK, RACK))
-        levels = levels_in(snapshot)
+        levels = asked.levels or own or levels_in(snapshot)
         mix = Mix(asked.gangs, asked.gang_size, levels[-1] if levels else "")
         work = work_of(snapshot, mix, int(asked.rate * asked.seconds))
     except (InvalidSnapshot, DecodeError) as wrong:
@@ -108,19 +110,23 @@ def load(asked: Asked, say: Callable[[str], None]) -> Figures:
         return _run(drive())
 
 
-def _snapshot(file: Path) -> dict[str, Any]:
-    """A recorded cluster, or the one that a journal ends with. Raises: InvalidSnapshot, OSError."""
+def _snapshot(file: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """A recorded cluster, or the one that a journal ends with, and the levels that this says.
+
+    Raises: InvalidSnapshot, DecodeError, OSError.
+    """
     with lines_of(file) as lines:
         is_journal = next(lines, b"").startswith(b'{"journal":')
     if not is_journal:
-        return read_cluster(file)
+        return read_cluster(file), ()
     with lines_of(file) as lines:
         known = mirror(lines)
     pods = [each for each in known.pods.values() if not each.is_finished]
-    return {
+    snapshot = {
         "nodes": [node_manifest(each) for each in known.nodes.values()],
         "pods": [pod_manifest(each) for each in pods],
     }
+    return snapshot, tuple(known.settings.levels)
 
 
 def _overlay(asked: Asked) -> Any:

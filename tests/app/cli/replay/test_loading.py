@@ -34,6 +34,7 @@ from app.cli.replay.loading.figures import (
 from app.cli.replay.loading.processes import NotStarted, _url
 from app.cli.replay.loading.work import Mix, work_of
 from app.sandbox import ClusterPlan, synthetic_snapshot
+from app.sandbox.cluster.snapshot import SCHEMA
 from tests.app.polling import until
 from tests.app.state.journal.checking.test_check import history
 from tests.cluster import BLOCK, GPU, RACK, node, pod
@@ -290,11 +291,11 @@ def test_what_a_journal_ends_with_is_a_cluster_as_well(tmp_path: Path) -> None:
     path = tmp_path / "journal"
     world = history()
     path.write_bytes(b"".join(world.lines))
-    found = _snapshot(path)
+    found, levels = _snapshot(path)
     assert len(found["nodes"]) == 16
     nodes = {each["metadata"]["name"]: each["spec"].get("nodeName", "") for each in found["pods"]}
     assert nodes == {each.name: each.node for each in world.pods.values()}
-    assert levels_in(found) == (BLOCK, RACK)
+    assert levels == levels_in(found) == (BLOCK, RACK)
     work = work_of(found, Mix(share=0.0), most=10)
     assert sorted(each.gang for each in work.arriving) == ["", "g-group", "g-group", "g-group"]
 
@@ -346,6 +347,23 @@ def test_a_generated_cluster_is_a_load_on_a_corral_of_its_own(tmp_path: Path) ->
     assert 0 < verbs[FILTER_MEMBER]["p50"] <= verbs[FILTER_MEMBER]["p99"] < 5.0
     assert verbs["GET /v1/gangs, beside it"]["requests"] > 0
     assert "starting a cluster of 16 nodes" in ran.stderr
+
+
+@pytest.mark.slow
+def test_recorded_gangs_keep_the_levels_that_they_name(tmp_path: Path) -> None:
+    path, rack = tmp_path / "journal", "example.com/rack"
+    lines = b"".join(history().lines)
+    path.write_bytes(lines.replace(BLOCK.encode(), b"example.com/block").replace(
+        RACK.encode(), rack.encode()
+    ))  # fmt: skip
+    options = ("--load", 20, "--gangs", 0, "-o", "json")
+    every = 4  # three of a gang in a rack, and one alone
+    assert json.loads(run(path, *options).stdout)["bound"] == every
+    snapshot, levels = _snapshot(path)
+    cluster = tmp_path / "cluster.json"
+    cluster.write_bytes(orjson.dumps({"schema": SCHEMA, **snapshot}))
+    given = run(cluster, *options, "--levels", ",".join(levels))
+    assert json.loads(given.stdout)["bound"] == every
 
 
 @pytest.mark.slow
