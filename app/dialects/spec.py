@@ -170,6 +170,8 @@ class LeafSpec:
     """Of the pods that it does not take to start smaller turns come first, in the whole gang."""
     gaps: Gaps = NO_GAPS
     """Numbers that none of its pods has."""
+    ended: int = 0
+    """Pods that ran beside these and have ended for good; `pods` has them no more."""
 
     @property
     def least(self) -> int:

@@ -139,15 +139,17 @@ def _slices(
     return answered(asked, places, sliced(layer, _pods_in_all(gang, pods[0])))
 
 
-def _pods_in_all(gang: RunningGang, one: Seen) -> int:
-    """How many pods the pod set of this one has, whether they run or not."""
+def _pods_in_all(gang: RunningGang, one: Seen) -> int | None:
+    """How many pods the pod set of this one may have: those that are gone, too. None: not known."""
+    if gang.spec is None:
+        return None
     there = [each for each in gang.pods if each.state in ("runs", "waits") or each.is_done]
     of_set = sum(each.role is one.role for each in there)
-    is_whole_leaf = all(each.role is one.role for each in there if each.leaf == one.leaf)
-    if gang.spec is None or not is_whole_leaf:
-        return of_set
-    declared = (leaf.pods for leaf in gang.spec.leaves() if leaf.name == one.leaf)
-    return max(of_set, next(declared, 0))
+    declared = {leaf.name: leaf.pods + leaf.ended for leaf in gang.spec.leaves()}
+    leaves = [each.leaf if each.leaf in declared else "" for each in there]
+    own = one.leaf if one.leaf in declared else ""
+    # Which of the leaf's pod sets a pod was in that is gone is not known: it may have been this.
+    return max(of_set, declared.get(own, 0) - (leaves.count(own) - of_set))
 
 
 def _words(gang: RunningGang) -> Iterator[Verdict]:

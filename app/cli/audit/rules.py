@@ -177,21 +177,24 @@ def _preferred(level: str, pods: Sequence[Seen], places: Places) -> str:
 # -- slices --------------------------------------------------------------------------------------
 
 
-def sliced(layer: Slice, pods_in_all: int) -> Rule:
+def sliced(layer: Slice, pods_in_all: int | None) -> Rule:
     """Whether the pods can be slices that are each in one domain.
 
-    `pods_in_all`: of the pod set, whether they run or not.
+    `pods_in_all`: of the pod set, whether they run or not; None: that is not known.
     """
-    return partial(_sliced, layer=layer, slices=-(-pods_in_all // layer.pods))
+    slices = None if pods_in_all is None else -(-pods_in_all // layer.pods)
+    return partial(_sliced, layer=layer, slices=slices)
 
 
-def _sliced(asked: Question, places: Places, *, layer: Slice, slices: int) -> Verdict:
+def _sliced(asked: Question, places: Places, *, layer: Slice, slices: int | None) -> Verdict:
     by_domain, unknown = _split(asked.pods, layer.level, places)
     taken = sum(-(-len(pods) // layer.pods) for pods in by_domain.values())
-    if taken > slices:
+    if slices is not None and taken > slices:
         return _torn(asked, by_domain, layer, slices)
     if unknown:
         return _not_known(asked, unknown)
+    if slices is None and any(len(pods) % layer.pods for pods in by_domain.values()):
+        return asked.unobservable("how many pods the gang has is not known")
     domains = "1 domain" if len(by_domain) == 1 else f"{len(by_domain)} domains"
     return asked.matches(f"{_are(len(asked.pods))} whole slices in {domains} of {layer.level}")
 
@@ -238,14 +241,18 @@ def whole(gang: GangKey, spec: GangSpec, pods: Sequence[Seen]) -> Verdict:
         return Verdict(gang, WHOLE, "UNOBSERVABLE", f"{text}: {why}{beside}")
     waits = next((each for each in pods if each.state == "waits"), None)
     failed = next((each for each in pods if each.state == "failed"), None)
+    # What it declares has no place for them any more, as soon as its owner has seen them end.
+    succeeded = next((each for each in pods if each.state == "succeeded" and not done), None)
     if spec.lifecycle.remembers_succeeded and not (waits or failed or ending):
         why = "whether the others have succeeded and were deleted is not known"
         return Verdict(gang, WHOLE, "UNOBSERVABLE", f"{text}: {why}")
-    lost = waits or failed
+    lost = waits or failed or succeeded
     if lost is None:
         why = "the others are not there"
+    elif lost is waits:
+        why = f"pod {lost.name} has no node"
     else:
-        why = f"pod {lost.name} {'has no node' if lost is waits else 'has failed'}"
+        why = f"pod {lost.name} has {lost.state}"
     return Verdict(
         gang, WHOLE, "VIOLATION", f"only {text}: {why}{beside}", pod=lost.name if lost else ""
     )

@@ -214,7 +214,7 @@ def spec_of(key: GangKey, owners: Collection[WorkloadRecord], reads: Reads) -> G
         return gang_of(
             key,
             f"parallelism of Job {record.name}",
-            [LeafSpec("", pods_at_once(record), gaps=record.gaps)],
+            [LeafSpec("", pods_at_once(record), gaps=record.gaps, ended=ended(record))],
             lifecycle=Lifecycle(
                 failures=record.failure_limit,
                 suspension=JOB.suspension(record),
@@ -228,8 +228,14 @@ def pods_at_once(record: WorkloadRecord) -> int:
     """How many pods a Job runs at a time: its parallelism, capped by the completions left."""
     if record.completions is None:
         return record.pods
-    left = record.completions - record.succeeded - record.failed_for_good
-    return min(record.pods, max(left, 0))
+    return max(0, min(record.pods, record.completions - record.succeeded - record.failed_for_good))
+
+
+def ended(record: WorkloadRecord) -> int:
+    """How many pods fewer it runs at a time than before any of them had ended for good."""
+    if record.completions is None:
+        return 0
+    return min(record.pods, record.completions) - pods_at_once(record)
 
 
 JOB = WorkloadKind(

@@ -342,11 +342,14 @@ def _leaves_there(
 ) -> list[LeafSpec]:
     """A leaf for each replicated Job whose Jobs exist; of some, pods come later than of others."""
     pods: dict[str, int] = {}
+    ended: dict[str, int] = {}
     led: set[str] = set()
     for each in made:
         name = each.labels.get(REPLICATED_JOB, "")
         pods[name] = pods.get(name, 0) + job.pods_at_once(each)
-        if _is_led(each):
+        if each.succeeded or each.failed_for_good:
+            ended[name] = ended.get(name, 0) + job.ended(each)
+        if _has_followers(each.annotations):
             led.add(name)
     later: dict[str, Expected | None] = {}
     if whole is not None:
@@ -357,7 +360,10 @@ def _leaves_there(
             # Until its pods are there, their places are kept; for those that are done none is.
             if name in led or (name in begun and pods[name] == template.pods):
                 later[name] = leaf_to_come(name, whole, template, reads, _numbers).like
-    return [LeafSpec(name, count, like=later.get(name)) for name, count in pods.items()]
+    return [
+        LeafSpec(name, count, like=later.get(name), ended=ended.get(name, 0))
+        for name, count in pods.items()
+    ]
 
 
 def _is_led(record: WorkloadRecord) -> bool:

@@ -10,7 +10,7 @@ and mpi-operator pkg/apis/kubeflow/v2beta1 (v0.7).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 
 import msgspec
@@ -235,15 +235,21 @@ def spec_of(key: GangKey, owners: Collection[WorkloadRecord], reads: Reads) -> G
         lifecycle = Lifecycle(deadline_seconds=record.deadline_seconds)
         templates = asking(record, reads)
         # Each type makes its own pods anew; what has succeeded of another is none of theirs.
-        workers = sum(part.left for part in templates if part.name != LAUNCHER)
+        working = [part for part in templates if part.name != LAUNCHER]
+        workers = sum(part.left for part in working)
         left = sum(part.left for part in templates)
         launcher = next((part for part in templates if part.name == LAUNCHER), None)
         if not record.is_gradual or launcher is None or not 0 < workers < left:
-            return gang_of(key, where, [LeafSpec("", left)], lifecycle=lifecycle)
+            all_of_it = LeafSpec("", left, ended=_ended(templates))
+            return gang_of(key, where, [all_of_it], lifecycle=lifecycle)
         later = leaf_to_come(LAUNCHER.lower(), record, launcher, reads, _numbers)
-        leaves = [LeafSpec("", workers), later]
+        leaves = [LeafSpec("", workers, ended=_ended(working)), later]
         return gang_of(key, where, leaves, starts_with=workers, lifecycle=lifecycle)
     return None
+
+
+def _ended(templates: Iterable[Template]) -> int:
+    return sum(part.pods - part.left for part in templates)
 
 
 def _numbers(launcher: Template, offset: int) -> Numbers:
