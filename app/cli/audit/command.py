@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import TYPE_CHECKING, Annotated
 
@@ -74,7 +73,8 @@ def audit(
             "" if all_namespaces else namespace or options.namespace_at(kubeconfig, context),
         )
         audited = audit_cluster(asked, options.note)
-    _write(audited, output, time.monotonic() - began)
+        # Also where it cannot be written: a traceback's exit code says that there is a violation.
+        _write(audited, output, time.monotonic() - began)
     answer = worst(audited.verdicts)
     if answer == "VIOLATION":
         raise typer.Exit(options.FAILED)
@@ -94,7 +94,6 @@ def _write(audited: Audited, output: options.Output, seconds: float) -> None:
                 typer.echo(name)
         case _:
             options.write(rendering.as_data(audited), output)
-    sys.stdout.flush()
     for each in (*map(str, audited.unread), *audited.notes):
         options.note(each)
     read = f"{audited.pods:,} pods and {audited.nodes:,} nodes read in {seconds:.1f} s"

@@ -8,7 +8,6 @@ GET /v1/events ──▶ events ──▶ Rows: what is new in them ──▶ a 
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -174,7 +173,6 @@ def lines(output: options.Output) -> Callable[[Gang], None]:
             case options.Output.YAML:
                 print("---")
                 options.write(gang, output)
-                sys.stdout.flush()
             case _:
                 print(json.dumps(gang), flush=True)
 
@@ -183,4 +181,3 @@ def lines(output: options.Output) -> Callable[[Gang], None]:
 
 def _print(line: str) -> None:
     typer.echo(on_one_line(line))
-    sys.stdout.flush()

@@ -72,11 +72,11 @@ def hyper_nodes(
             cluster = read_cluster(nodes, kubeconfig, context)
             keys = keys or options.topograph_levels(cluster.nodes.values())
             made = _made(keys, cluster, members or MEMBERS[0], prefix)
-    _note_large(made)
-    if not made:
-        options.note("no node has these labels: there is nothing to write")
-        raise typer.Exit(options.FAILED)
-    typer.echo(written(made), nl=False)
+        _note_large(made)
+        if not made:
+            options.note("no node has these labels: there is nothing to write")
+            raise typer.Exit(options.FAILED)
+        typer.echo(written(made), nl=False)
 
 
 def _check(

@@ -58,9 +58,9 @@ def show(
             tree, problems = _by_hyper_nodes(
                 read_with_hyper_nodes(nodes, hypernodes, kubeconfig, context)
             )
-    typer.echo("\n".join(lines_of(tree)))
-    if problems:
-        typer.echo("\n" + "\n".join(problems))
+        typer.echo("\n".join(lines_of(tree)))
+        if problems:
+            typer.echo("\n" + "\n".join(problems))
 
 
 # -- labels ------------------------------------------------------------------------------------

@@ -210,3 +210,16 @@ def test_output_that_is_not_read_to_its_end_is_no_error_of_any_command(tmp_path,
     )  # fmt: skip
     os.close(output)
     assert (ran.returncode, ran.stderr) == (NOT_READ, b"")
+
+
+@pytest.mark.parametrize("words", ["show", "generate hypernodes"])
+def test_a_disk_without_space_is_one_sentence_of_a_command_whose_output_is_kept(tmp_path, words):
+    (tmp_path / "nodes").write_text(json.dumps(node("a", labels={"example.com/rack": "r"})))
+    with Path("/dev/full").open("wb") as full:
+        ran = subprocess.run(
+            [sys.executable, "-m", "app", *f"topology {words} {NODES}".format(
+                nodes=tmp_path / "nodes"
+            ).split()],
+            cwd=ROOT, stdout=full, stderr=subprocess.PIPE, timeout=30, check=False,
+        )  # fmt: skip
+    assert (ran.returncode, ran.stderr) == (2, b"corral: [Errno 28] No space left on device\n")

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import subprocess
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,6 +33,7 @@ from tests.app.cli.test_topology import kubeconfig_of
 from tests.cluster import BLOCK, RACK, Object, node
 from tests.workloads import PREFERRED, REQUIRED, asking, members
 
+ROOT = Path(__file__).resolve().parents[4]
 PAIR = members("pair", 2, annotations=asking(required=RACK))
 BY_NAME = {each.name: each for each in cases()}
 
@@ -333,3 +338,23 @@ async def test_a_pod_that_cannot_be_read_is_named(tmp_path):
         ran = await audit(cluster, tmp_path, "-A")
     assert "Pod default/odd-0" in ran.output
     assert "nodeName" in ran.output
+
+
+@pytest.mark.parametrize(
+    ("output", "code", "said"),
+    [
+        pytest.param(">/dev/full", 2, "corral: [Errno 28] No space left on device\n", id="full"),
+        pytest.param(">&-", 0, "corral: 0 gangs run (0 pods and 8 nodes read in", id="closed"),
+    ],
+)
+async def test_an_answer_that_cannot_be_written_is_no_violation(tmp_path, output, code, said):
+    async with Sandbox() as cluster:
+        put(cluster, NODES)
+        cluster.write_kubeconfig(tmp_path / "kubeconfig")
+        command = f"{sys.executable} -m app audit -o json --kubeconfig {tmp_path}/kubeconfig"
+        ran = await asyncio.to_thread(
+            subprocess.run, f"{command} {output}", shell=True, cwd=ROOT,
+            stderr=subprocess.PIPE, text=True, timeout=30, check=False,
+        )  # fmt: skip
+    assert ran.returncode == code, ran.stderr
+    assert ran.stderr.startswith(said)
