@@ -59,7 +59,8 @@ def explain(
     within, name = _named(name, namespace)
     namespace = within or corral.namespace
     try:
-        found = ask(corral, "gangs", namespace, name, "explanation", source=source)
+        path = "gangs", namespace, name, "explanation"
+        found = ask(corral, *path, has="gang", source=source)
     except Refused as error:
         if error.status != NOT_FOUND:
             raise

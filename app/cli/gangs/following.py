@@ -91,8 +91,10 @@ def events(corral: Corral, namespace: str) -> Iterator[tuple[str, Any]]:
         kind = ""
         try:
             while line := answer.readline(LONGEST_LINE):
-                if not line.endswith(b"\n"):
+                if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
                     raise NoAnswer(f"{corral.named}: an event of over {LONGEST_LINE} bytes")
+                if not line.endswith(b"\n"):
+                    raise NoAnswer(f"{corral.named}: the stream was cut short")
                 name, _, value = line.decode("utf-8").rstrip("\n").partition(": ")
                 if name == "event":
                     kind = value

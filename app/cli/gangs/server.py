@@ -36,14 +36,19 @@ class Refused(NoAnswer):
         super().__init__(why)
 
 
-def ask(corral: Corral | str, *path: str, **query: str | Sequence[str]) -> Any:
-    """What /v1 answers. `corral`: the way, or an address. Raises: NoAnswer with the reason."""
-    return _answer(corral, path, query)
+def ask(corral: Corral | str, *path: str, has: str, **query: str | Sequence[str]) -> Any:
+    """What /v1 answers: an object that has this field. `corral`: the way, or an address.
+
+    Raises: NoAnswer with the reason.
+    """
+    return _answer(corral, path, query, has)
 
 
-def post(corral: Corral | str, *path: str, body: bytes, **query: str | Sequence[str]) -> Any:
+def post(
+    corral: Corral | str, *path: str, body: bytes, has: str, **query: str | Sequence[str]
+) -> Any:
     """What /v1 answers to objects, YAML or JSON. Raises: NoAnswer with the reason."""
-    return _answer(corral, path, query, body)
+    return _answer(corral, path, query, has, body)
 
 
 def version_of(corral: Corral) -> dict[str, str]:
@@ -63,7 +68,7 @@ def gangs(corral: Corral | str, **query: str) -> Iterator[dict[str, Any]]:
     """Every gang of a list, page by page. Raises: NoAnswer."""
     after = ""
     for _ in range(MOST_PAGES):
-        page = ask(corral, "gangs", after=after, **query)
+        page = ask(corral, "gangs", has="gangs", after=after, **query)
         yield from page["gangs"]
         after = page["next"]
         if not after:
@@ -89,7 +94,7 @@ def opened(
         return corral.open(where, body=body, headers=headers, timeout=seconds)
     except urllib.error.HTTPError as error:
         with error:  # it holds the connection
-            raise Refused(error.code, _detail(error)) from error
+            raise Refused(error.code, _detail(corral, error)) from error
     except urllib.error.URLError as error:
         raise NoAnswer(f"{corral.named} does not answer: {error.reason}; {corral.hint}") from error
     except (OSError, ValueError, http.client.HTTPException) as error:
@@ -97,10 +102,15 @@ def opened(
 
 
 def _answer(
-    corral: Corral | str, path: Sequence[str], query: Query, body: bytes | None = None
+    corral: Corral | str, path: Sequence[str], query: Query, has: str, body: bytes | None = None
 ) -> Any:
     way = Corral(Asked(corral)) if isinstance(corral, str) else corral
-    return _read(way, opened(way, path, query, body=body, seconds=SECONDS))
+    found = _read(way, opened(way, path, query, body=body, seconds=SECONDS))
+    if not isinstance(found, dict) or has not in found:
+        raise NoAnswer(
+            f"{way.named} is no Corral, or another version of it: it answers without `{has}`"
+        )
+    return found
 
 
 def _read(way: Corral, answer: http.client.HTTPResponse) -> Any:
@@ -111,12 +121,12 @@ def _read(way: Corral, answer: http.client.HTTPResponse) -> Any:
             raise NoAnswer(f"{way.named}: {error}") from error
 
 
-def _detail(error: urllib.error.HTTPError) -> str:
+def _detail(corral: Corral, error: urllib.error.HTTPError) -> str:
     """Why Corral refused, in its own words where it has any."""
     try:
         detail = json.loads(error.read(MOST_BYTES))["detail"]
     except (OSError, ValueError, KeyError, TypeError):
-        return f"HTTP {error.code} {error.reason}"
+        return f"{corral.named} answers HTTP {error.code} {error.reason}"
     if isinstance(detail, str):
         return detail
     if isinstance(detail, dict):

@@ -55,7 +55,8 @@ def simulate(
     if sys.stderr.isatty():
         typer.echo(f"corral: simulating {len(body)} bytes of objects …", err=True)
     try:
-        found = post(corral, "simulate", body=body, namespace=namespace or corral.namespace)
+        within = namespace or corral.namespace
+        found = post(corral, "simulate", body=body, has="gangs", namespace=within)
     except Refused as error:
         if error.status not in (INVALID, TOO_LARGE):
             raise

@@ -88,7 +88,7 @@ def _whole(corral: Corral, free_for: Sequence[str], **query: str) -> dict[str, A
     after = ""
     for _ in range(MOST_PAGES):
         try:
-            page = ask(corral, "topology", after=after, free_for=free_for, **query)
+            page = ask(corral, "topology", has="domains", after=after, free_for=free_for, **query)
         except Refused as error:
             field, colon, problem = str(error).partition(": ")
             if error.status != INVALID or field not in OPTIONS:

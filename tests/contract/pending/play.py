@@ -18,7 +18,7 @@ LONGEST_SENTENCE = 512  # bytes
 def explained(url: str, name: str) -> Object:
     """What `corral explain` is answered; {} while nothing of that name is known."""
     try:
-        found: Object = ask(url, "gangs", "default", name, "explanation")
+        found: Object = ask(url, "gangs", "default", name, "explanation", has="gang")
     except NoAnswer:
         return {}
     return found

@@ -15,10 +15,12 @@ from typing import Any
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
+from app.cli import main
 from app.cli.gangs import following
 from app.cli.gangs.following import PAUSES, Rows, follow
-from app.cli.gangs.server import NoAnswer, Refused
+from app.cli.gangs.server import NoAnswer, Refused, ask
 from app.cli.reach.way import Asked, Corral
 from app.dialects.spec import GangKey
 from tests.app.cli.gangs.test_commands import serving
@@ -54,6 +56,7 @@ class Streams(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.answers = list(answers)
         self.asked: list[str] = []
+        self.refusal = b'{"detail": "why not"}'
 
     @property
     def corral(self) -> Corral:
@@ -69,11 +72,14 @@ class _Handler(BaseHTTPRequestHandler):
         if isinstance(answer, int):
             self.send_response(answer)
             self.end_headers()
-            self.wfile.write(b'{"detail": "why not"}')
+            self.wfile.write(self.server.refusal)
             return
         self.send_response(200)
         self.end_headers()
         self.wfile.write(answer)
+
+    def do_POST(self) -> None:
+        self.do_GET()
 
     def log_message(self, *_: Any) -> None:
         pass
@@ -272,3 +278,42 @@ def test_a_reader_who_has_enough_is_no_error(world: World, server: str) -> None:
         assert shell.returncode == 0
         assert shell.stderr is not None
         assert shell.stderr.read() == ""
+
+
+def test_a_stream_that_ends_within_a_line_is_not_said_to_be_too_long() -> None:
+    first = event("gang", **gang("x")) + SYNCED
+    shown, slept, error = followed(first + b'event: gang\ndata: {"na', b"", pauses=1)
+    assert (shown, slept) == ([("x", "waiting")], [PAUSES[0]])
+    assert isinstance(error, Ended)
+    with (
+        streams(b"<html>who are you?</html>") as server,
+        pytest.raises(NoAnswer, match="the stream was cut short"),
+    ):
+        list(following.events(server.corral, ""))
+
+
+@pytest.mark.parametrize(
+    ("command", "field"),
+    [
+        (["gangs"], "gangs"),
+        (["explain", "x"], "gang"),
+        (["topology", "usage"], "domains"),
+        (["simulate", "-f", "/dev/null"], "gangs"),
+    ],
+)
+@pytest.mark.parametrize("answer", [b"null", b"[]", b'{"kind":"Status"}'])
+def test_a_server_that_is_no_corral_is_named(command: list[str], field: str, answer: bytes) -> None:
+    with streams(answer) as server:
+        ran = CliRunner().invoke(main, [*command, "--server", server.corral.named])
+    assert ran.exit_code == 1
+    assert ran.stderr == (
+        f"corral: {server.corral.named} is no Corral, or another version of it:"
+        f" it answers without `{field}`\n"
+    )
+
+
+def test_a_refusal_without_words_names_the_server() -> None:
+    with streams(502) as server:
+        server.refusal = b"<html>Bad gateway</html>"
+        with pytest.raises(Refused, match=f"^{server.corral.named} answers HTTP 502 Bad Gateway$"):
+            ask(server.corral, "gangs", has="gangs")
