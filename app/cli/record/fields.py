@@ -38,7 +38,7 @@ _METADATA = {
         {"apiVersion": _VALUE, "kind": _VALUE, "name": _VALUE, "uid": _VALUE, "controller": _VALUE}
     ],
 }
-_POD = {
+_POD: dict[str, Any] = {
     "metadata": _METADATA,
     "spec": {
         "nodeName": _VALUE,
@@ -79,6 +79,16 @@ _POD = {
         "initContainerStatuses": _CONTAINER_STATUSES,
     },
 }
+_IN_TEMPLATE = {"resources": {"requests": _VALUES, "limits": _VALUES}, "requests": _VALUES}
+_TEMPLATE: dict[str, Any] = {
+    "metadata": {"annotations": _VALUES},
+    "spec": {
+        **_POD["spec"],
+        "resources": _IN_TEMPLATE["resources"],
+        "containers": [{**_CONTAINERS[0], **_IN_TEMPLATE}],
+        "initContainers": [{**_CONTAINERS[0], **_IN_TEMPLATE}],
+    },
+}
 _NODE = {
     "metadata": {"name": _VALUE, "uid": _VALUE, "labels": _VALUES},
     "spec": {
@@ -112,10 +122,20 @@ def kept_pod(pod: Object, keep: Keep, keep_label: Keep | None = None) -> Object 
     for part, short in (("containers", "c"), ("initContainers", "i")):
         for at, container in enumerate(spec.get(part, ())):
             container["name"] = f"{short}{at}"
-    if claims := (pod.get("spec") or {}).get("resourceClaims"):
-        spec["resourceClaims"] = [{"name": f"claim-{at}"} for at in range(len(claims))]
+    _add_claims(spec, pod)
     _add_conditions(kept, pod, _POD_CONDITIONS)
     return {"apiVersion": "v1", "kind": "Pod", **kept}
+
+
+def kept_template(template: Any, keep: Keep) -> Object:
+    """What is recorded of a template, whose pods get requests by their limits; `keep` as above."""
+    kept: Object = _picked(template, _TEMPLATE)
+    if metadata := kept.get("metadata"):
+        said = metadata["annotations"].items()
+        metadata["annotations"] = {key: text for key, text in said if keep(key)}
+    if "spec" in kept:
+        _add_claims(kept["spec"], template)
+    return kept
 
 
 def kept_node(node: Object) -> Object:
@@ -130,6 +150,12 @@ def with_labels(node: Object, keep: Keep) -> Object:
     metadata = node["metadata"]
     labels = {key: text for key, text in metadata.get("labels", {}).items() if keep(key)}
     return {**node, "metadata": {**metadata, "labels": labels}}
+
+
+def _add_claims(spec: Object, said: Object) -> None:
+    """Say how many resource claims a pod has."""
+    if claims := (said.get("spec") or {}).get("resourceClaims"):
+        spec["resourceClaims"] = [{"name": f"claim-{at}"} for at in range(len(claims))]
 
 
 def _add_conditions(kept: Object, said: Object, known: Mapping[str, Collection[str]]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from app.cli.record.driver_sets import named_in, thinned
 from app.errors import DecodeError
 from app.kube.core.objects import Record
 from app.kube.watch.resource import Resource
@@ -32,6 +33,9 @@ def kept_object(resource: Resource, raw: bytes | msgspec.Raw) -> Object:
     if not isinstance(made, dict):
         raise DecodeError(f"{resource.kind}: an object is required")
     record = resource.decode(bytes(raw))
+    if named_in(made):
+        made = thinned(made)
+        record = resource.decode(msgspec.json.encode(made))
     _thin_out(made, made, resource.decode, record)
     _shorten_conditions(made.get("status"))
     group = resource.path.removeprefix("/apis/").removeprefix("/api/").rpartition("/")[0]

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from app.cli.common.api_server import is_served, listed
+from app.cli.record.driver_sets import thinned
 from app.cli.record.fields import kept_node, kept_pod
 from app.cli.record.objects import kept_object
 from app.cli.record.recording import EVERYTHING, Recording
@@ -38,7 +39,7 @@ async def record(transport: Transport, name: str, say: Say) -> Recording:
     async for raw in _objects(transport, pods, say):
         pod = kept_pod(_json(raw, "Pod"), dialects.keeps, lambda key: _keeps(key, dialects, labels))
         if pod is not None:
-            recording.add_pod(pod)
+            recording.add_pod(thinned(pod))
     return recording
 
 

@@ -16,6 +16,7 @@ import msgspec
 
 from app.cli.record.fields import Object
 from app.cli.record.recording import EVERYTHING, HOSTNAME, Recording
+from app.dialects.kueue.driver_sets import SETS
 from app.dialects.registry import DIALECTS, Dialects
 from app.kube.core.objects import NodeRecord, ObjectRecord, Record
 from app.kube.decoding.decode import decode_node, decode_pod
@@ -153,9 +154,18 @@ def changed(part: Any, renamed: Mapping[str, str]) -> Any:
         return [changed(each, renamed) for each in part]
     if isinstance(part, dict):
         return {
-            key: each if _stays(key, each) else changed(each, renamed) for key, each in part.items()
+            key: each if _stays(key, each) else _inside(key, each, renamed)
+            for key, each in part.items()
         }
     return part
+
+
+def _inside(key: str, value: Any, renamed: Mapping[str, str]) -> Any:
+    """The value of a key; the text of driver sets, thinned before, is JSON or cannot be read."""
+    if key != SETS or not isinstance(value, str) or not value.startswith("["):
+        return changed(value, renamed)
+    sets = changed(msgspec.json.decode(value), renamed)
+    return msgspec.json.encode(sets).decode()
 
 
 def _of_names(text: str, renamed: Mapping[str, str]) -> str:

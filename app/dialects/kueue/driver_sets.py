@@ -21,7 +21,7 @@ from app.kube.core.cached import KIB, cached
 from app.kube.core.node_requirements import too_many
 from app.kube.core.objects import PodRecord
 from app.kube.decoding import wire
-from app.kube.decoding.decode import decoded, pod_record
+from app.kube.decoding.decode import decode_pod, decoded, pod_record
 from app.kube.decoding.template import Container, PodSpec, Resources, Template, fill_in
 
 SETS = PREFIX + "pod-group-sets"
@@ -110,6 +110,23 @@ def pod_sets(pod: PodRecord, said_role: str = "") -> tuple[LeafSpec, ...]:
     if flaw := too_many(shapes):
         raise BadValue(flaw)
     return found
+
+
+def plain_sets(text: str) -> list[dict[str, object]] | None:
+    """Name, count and template of each set that such a text declares; None: it cannot be read."""
+    sets = _sets(text)
+    if isinstance(sets, str):
+        return None
+    driver, likes = decode_pod(b"{}", is_read), dict[bytes, PodRecord]()
+    try:
+        for each in sets:
+            _leaf(driver, each, likes)
+    except BadValue:
+        return None
+    return [
+        {"name": each.name, "count": each.count, "template": msgspec.json.decode(each.template)}
+        for each in sets
+    ]
 
 
 @cached(8, 256 * KIB)  # every pod of a gang may have the same text
@@ -204,7 +221,7 @@ def _like(where: str, raw: msgspec.Raw, driver: PodRecord) -> PodRecord:
             if each is not None and each.requests is not None and each.resources is None:
                 each.resources = Resources(each.requests)
         fill_in(found)
-        like = pod_record(found, raw, _is_topology)
+        like = pod_record(found, raw, is_read)
     except DecodeError as error:
         raise BadValue(f"{where}: template: {error}") from error
     if like.problem:
@@ -216,5 +233,6 @@ def _like(where: str, raw: msgspec.Raw, driver: PodRecord) -> PodRecord:
     return like
 
 
-def _is_topology(key: str) -> bool:
+def is_read(key: str) -> bool:
+    """Whether an annotation of a template counts."""
     return key in topology.MODES or key in topology.SLICES

@@ -4,7 +4,7 @@
                               └─ thinned, renamed, played where answers are missing ─▶ journal
 
 Of nodes a journal has all labels: those that nothing names go. What Corral remembers of pods and
-objects is what it needs.
+objects is what it needs, but for the templates in the text of an annotation.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import IO, Any
 
 import msgspec
 
+from app.cli.record.driver_sets import NAMED, thinned
 from app.cli.record.from_corral.manifests import node_manifest, pod_manifest
 from app.cli.record.recording import Recording
 from app.cli.record.renaming import Names, changed, distinct
@@ -44,7 +45,7 @@ def recorded(
         if pod.is_finished:
             ended += 1
         else:
-            recording.add_pod(pod_manifest(pod))
+            recording.add_pod(thinned(pod_manifest(pod)))
     recording.notes.append("objects of vocabularies: they are in the journal")
     for number, line in enumerate(_lines(file), start=1):
         said = decoded(_ANY, number, line)
@@ -58,7 +59,8 @@ def recorded(
             _thinned(number, line, recording, renamed)
             for number, line in enumerate(_lines(file), start=1)
         )
-        if renamed is None and _has_answers(file):
+        # Where texts are others, so may be what is told of them: the answers are given anew.
+        if renamed is None and _has_answers(file) and not _has_driver_sets(file):
             return thinned
         return _answered(thinned, is_beginning=not _has_answers(file), say=say)
 
@@ -75,6 +77,10 @@ def _has_answers(file: IO[bytes]) -> bool:
     return any(line.startswith(b'{"line":"out"') for line in _lines(file))
 
 
+def _has_driver_sets(file: IO[bytes]) -> bool:
+    return any(NAMED in line for line in _lines(file))
+
+
 def _answered(
     lines: Iterable[bytes], *, is_beginning: bool, say: Callable[[str], None]
 ) -> Iterator[bytes]:
@@ -88,9 +94,12 @@ def _thinned(
     number: int, raw: bytes, recording: Recording, renamed: Mapping[str, str] | None
 ) -> bytes:
     """A line without labels of nodes that nothing names, and with other names."""
-    if renamed is None and b'"Node"' not in raw:
+    has_driver_sets = NAMED in raw
+    if renamed is None and not has_driver_sets and b'"Node"' not in raw:
         return raw
     line = decoded(_ANY, number, raw)
+    if has_driver_sets:
+        line = thinned(line)
     for node in _told_nodes(line):
         node["labels"] = {
             key: text for key, text in node["labels"].items() if recording.keeps_label(key)

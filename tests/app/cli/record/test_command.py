@@ -16,6 +16,7 @@ from typer.testing import CliRunner, Result
 from app.api.standing import Standing
 from app.cli import main
 from app.cli.record.renaming import Names, left_over, renaming
+from app.dialects.kueue.driver_sets import SETS
 from app.kube.core.objects import Shape
 from app.process.records.journal_file import JournalFile
 from app.sandbox import Sandbox
@@ -310,3 +311,62 @@ def test_other_names_are_given_below_a_status_too() -> None:
     assert change(made)["status"] == {"nominatedNodeName": "node-0000"}
     amounts = {"kind": "Node", "metadata": {"name": "x"}, "status": {"capacity": {"c": "n-old"}}}
     assert change(amounts)["status"] == {"capacity": {"c": "n-old"}}
+
+
+DRIVER_SETS = json.dumps(
+    [
+        {
+            "name": "workers",
+            "count": 2,
+            "template": {
+                "spec": {
+                    "nodeSelector": {"kubernetes.io/hostname": "n00"},
+                    "containers": [
+                        {"env": [{"name": "TOKEN", "value": SECRET}], "requests": {"cpu": "1"}}
+                    ],
+                }
+            },
+        }
+    ]
+)
+
+
+async def test_the_templates_that_a_driver_declares_are_recorded_without_their_secrets(
+    tmp_path: Path,
+) -> None:
+    annotations = {SETS: DRIVER_SETS, PREFIX + "pod-group-name": "g"}
+    async with Sandbox() as cluster:
+        driver = pod("driver", annotations=annotations)
+        cluster.registry.adopt(POD, {**driver, "status": {"phase": "Pending"}})
+        cluster.write_kubeconfig(tmp_path / "kubeconfig")
+        options = ("-o", tmp_path / "out.json", "--kubeconfig", tmp_path / "kubeconfig")
+        ran = await asyncio.to_thread(run, *options)
+    assert ran.exit_code == 0, ran.output
+    said = (tmp_path / "out.json").read_text()
+    assert "workers" in said
+    assert SECRET not in said
+
+
+@pytest.mark.parametrize("has_journal", [False, True])
+def test_nor_are_they_in_a_journal_which_replays_as_ever(tmp_path: Path, has_journal: bool) -> None:
+    file = JournalFile(tmp_path / "journal", 2**24)
+    world = RecordedWorld(four_racks(), file.write)
+    (driver,) = members("driver", 1)
+    for text in (DRIVER_SETS, f"[{SECRET}"):
+        world.put(msgspec.structs.replace(driver, annotations={**driver.annotations, SETS: text}))
+        world.tick()
+    world.put(
+        msgspec.structs.replace(driver, annotations={**driver.annotations, SETS: DRIVER_SETS})
+    )
+    world.tick()
+    for options in ((), ("--anonymise",)):
+        with serving(world.engine, file if has_journal else None) as url:
+            ran = run("-o", tmp_path / "out.json", "--server", url, *options)
+        assert ran.exit_code == 0, ran.output
+        lines = (tmp_path / "out.journal").read_bytes()
+        written = lines + (tmp_path / "out.json").read_bytes()
+        assert SECRET.encode() not in written
+        assert b"workers" in written
+        assert list(replay(lines.splitlines(keepends=True))) == []
+    assert b'"n00' not in written
+    file.close()

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
+import yaml
 
+from app.cli.record.driver_sets import kept_text
 from app.cli.record.fields import kept_node, kept_pod
 from app.cli.record.objects import kept_object
 from app.cli.record.recording import EVERYTHING
+from app.dialects.kueue.driver_sets import SETS, pod_sets
 from app.dialects.registry import DIALECTS
+from app.dialects.rules import BadValue
 from app.kube.decoding.decode import decode_node, decode_pod
 from tests.app.cli.record.planting import CANARY, planted, texts, where
 from tests.app.dialects.grove import objects as grove
@@ -18,7 +23,7 @@ from tests.app.dialects.kai import objects as kai
 from tests.app.dialects.native import objects as native
 from tests.app.dialects.volcano import objects as volcano
 from tests.app.dialects.volcano import workloads as vcjobs
-from tests.cluster import node, pod
+from tests.cluster import job, node, pod
 
 RESOURCES = {each.kind: each for each in DIALECTS.configured(EVERYTHING).resources()}
 KEEPS = DIALECTS.configured(EVERYTHING).keeps
@@ -284,4 +289,86 @@ def test_a_key_that_some_selector_names_is_kept_of_labels_and_not_of_annotations
     kept = kept_pod(whole, KEEPS, lambda key: key == copy)
     assert kept is not None
     assert kept["metadata"]["labels"] == {copy: "x"}
+    assert CANARY not in str(kept)
+
+
+TEMPLATE = {
+    "metadata": {
+        "name": CANARY,
+        "annotations": {"note": CANARY, "kueue.x-k8s.io/podset-required-topology": "example.com/r"},
+    },
+    "spec": {
+        "containers": [
+            {
+                "name": CANARY,
+                "image": CANARY,
+                "env": [{"name": "TOKEN", "value": CANARY}],
+                "resources": {"limits": {"nvidia.com/gpu": "8"}, "requests": {"cpu": "1"}},
+            },
+            {"requests": {"cpu": "500m"}, "command": [CANARY]},
+        ],
+        "initContainers": [
+            {"args": [CANARY], "restartPolicy": "Always", "resources": {"requests": {"cpu": 2}}}
+        ],
+        "nodeSelector": {"pool": "p"},
+        "tolerations": [{"key": "gpu", "operator": "Exists"}],
+        "volumes": [{"name": CANARY}],
+        "resourceClaims": [{"name": CANARY}],
+    },
+}
+SETS_OF_A_DRIVER = [
+    {"name": "workers", "count": 4, "template": TEMPLATE, "note": CANARY},
+    {"name": "drivers", "count": 1, "template": {}},
+    {"name": "others", "count": 2},
+]
+
+
+def leaves_of(text: str) -> list[object]:
+    """What a vocabulary reads of such a text, but for the text itself."""
+    driver = decode_pod(msgspec.json.encode(pod("d", annotations={SETS: text})), KEEPS)
+    return [
+        replace(each, like=msgspec.structs.replace(each.like.pod, name="", annotations={}))
+        for each in pod_sets(driver)
+        if each.like is not None
+    ]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(msgspec.json.encode(SETS_OF_A_DRIVER).decode(), id="json"),
+        pytest.param(yaml.safe_dump(SETS_OF_A_DRIVER), id="yaml"),
+    ],
+)
+def test_of_the_templates_in_an_annotation_only_what_is_read_is_kept(text: str) -> None:
+    kept = kept_text(text)
+    assert CANARY in text
+    assert CANARY not in kept
+    assert leaves_of(kept) == leaves_of(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        CANARY,
+        f"[{{{CANARY}",
+        msgspec.json.encode([{"name": f"{CANARY}_", "count": 1}]).decode(),
+        msgspec.json.encode([{"name": "w", "count": 1, "template": {"spec": CANARY}}]).decode(),
+        CANARY * 10_000,
+    ],
+    ids=["text", "torn", "name", "template", "long"],
+)
+def test_of_one_that_cannot_be_read_nothing_is_kept_and_it_still_cannot(text: str) -> None:
+    kept = kept_text(text)
+    assert CANARY not in kept
+    for each in (text, kept):
+        with pytest.raises(BadValue):
+            leaves_of(each)
+
+
+def test_so_it_is_with_the_templates_of_a_workload() -> None:
+    annotations = {SETS: msgspec.json.encode(SETS_OF_A_DRIVER).decode()}
+    made = job("j", pods=1, annotations=annotations)
+    kept = kept_object(RESOURCES["Job"], msgspec.json.encode(made))
+    assert SETS in str(kept)
     assert CANARY not in str(kept)
