@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from heapq import nsmallest
 from itertools import islice
 
+from app.dialects.nvlink import level_value
 from app.dialects.spec import GangKey
-from app.explain.gangs import view
+from app.explain.gangs import domains_in, view
 from app.explain.topology.usage import why_closed
 from app.explain.view import Attempt, GangView, RunsOn
 from app.kube.core.objects import NodeRecord
@@ -120,7 +121,7 @@ def held_for(engine: Engine) -> dict[str, GangKey]:
 
 
 def _runs_on(engine: Engine, gang: Gang) -> RunsOn | None:
-    """Where its pods are that have nodes, by the labels that those have now."""
+    """Where its pods are that have nodes, as its topology is now; else by the labels of those."""
     bound = gang.membership.bound
     names = {member.pod.node for member in bound}
     if not names:
@@ -134,13 +135,13 @@ def _runs_on(engine: Engine, gang: Gang) -> RunsOn | None:
     spec = gang.membership.spec
     if spec is not None:
         levels |= {each for each in (spec.root.constraint.required,) if each}
+    named = None if spec is None else spec.topology
     nodes = [engine.books.nodes[name] for name in names if name in engine.books.nodes]
-    domains = {
-        f"{level}={each.labels[level]}"
-        for level in levels
-        for each in nodes
-        if level in each.labels
-    }
+    domains = set[str]()
+    for level in levels:
+        found = set(domains_in(engine.books, level, names, named))
+        labels = (level_value(each.labels, level) for each in nodes if not found)
+        domains |= found or {f"{level}={value}" for value in labels if value}
     return RunsOn(
         nodes=len(names),
         examples=tuple(nsmallest(MOST_SHOWN, names)),

@@ -49,11 +49,22 @@ def _runs_in(gang: Gang, books: Books) -> Iterator[str]:
     spec = gang.membership.spec
     if not by_level and spec is not None and spec.root.constraint.required:
         by_level[spec.root.constraint.required] = {member.pod.node for member in bound}
+    named = None if spec is None else spec.topology
     for level, nodes in by_level.items():
-        for topology in books.topologies.values():
-            if level in topology.levels[:-1]:
-                yield from _domains(topology, level, nodes)
-                break
+        yield from domains_in(books, level, nodes, named)
+
+
+def domains_in(
+    books: Books, level: str, nodes: Iterable[str], named: str | None = None
+) -> Iterator[str]:
+    """The domains of a level that these nodes are in, each with those around it.
+
+    `named`: the topology of the gang, if it names one. Of a level that no topology has: none.
+    """
+    for topology in books.topologies.values():
+        if level in topology.levels[:-1] and named in (None, topology.name):
+            yield from _domains(topology, level, nodes)
+            return
 
 
 def _domains(topology: TopologyBooks, level: str, nodes: Iterable[str]) -> Iterator[str]:

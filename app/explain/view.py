@@ -166,7 +166,7 @@ class RunsOn(View):
     examples: tuple[str, ...] = ()
     """Eight of them at most, by name."""
     domains: tuple[str, ...] = ()
-    """Of the levels that the gang names, such as `rack=r7`: eight at most."""
+    """Of the levels that the gang names, such as `rack=b1/r7`: eight at most."""
     more_domains: int = Field(default=0, ge=0)
     """How many there are beyond those."""
 

@@ -349,6 +349,17 @@ def test_of_a_gang_in_many_domains_eight_are_named_and_the_others_counted() -> N
     assert (len(found.domains), found.more_domains) == (8, 3)
 
 
+def test_of_racks_of_one_name_in_two_blocks_a_gang_runs_on_two() -> None:
+    world = World([node("b0/r0/n0"), node("b1/r0/n1")])
+    preferred = {"kueue.x-k8s.io/podset-preferred-topology": RACK}
+    pods = [pod(f"g{at}", annotations=group("g", 2, **preferred)) for at in range(2)]
+    world.put(*pods)
+    assert len(world.schedule(*pods)) == 2
+    found = explained(world)
+    assert found.runs_on is not None
+    assert found.runs_on.domains == found.gang.domains == (f"{RACK}=b0/r0", f"{RACK}=b1/r0")
+
+
 def test_every_reason_has_its_advice() -> None:
     assert set(ADVICE) == set(Reason)
 

@@ -145,7 +145,7 @@ def test_of_a_gang_that_runs_is_told_where(server: str) -> None:
     lines = run(server, "explain", "runs").stdout.splitlines()
     assert [line.split()[0] for line in lines[:4]] == ["Gang", "Is", "Message", "Runs"]
     assert [line.removeprefix("Runs on").strip() for line in lines[3:]] == [
-        f"{RACK}=r0",
+        f"{RACK}=b0/r0",
         "2 nodes: n00, n01",
     ]
 
