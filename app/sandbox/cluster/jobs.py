@@ -1,12 +1,20 @@
 """The part of the Job controller that gang workloads need.
 
-It creates a job's pods, replaces failed ones and counts. No back-off limit, no pod failure
-policy, no ttl: a job here ends when enough pods have succeeded. Pods pass the admission webhooks.
+    pod ends ─▶ counted, its finalizer goes ─┬─ failed too often ──▶ FailureTarget ─▶ Failed
+                                             ├─ enough succeeded ──▶ Complete
+                                             └─ else ─▶ missing pods are made, too many deleted
+
+A pod that anybody but this controller deletes counts as failed, as upstream: to evict the pods of a
+job may end it. No pause before a pod is made anew, no limits per index, no exit codes, no deadline,
+no ttl. Pods pass the admission webhooks.
+Source: kubernetes 1.36 pkg/controller/job, job_controller.go and pod_failure_policy.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -20,6 +28,16 @@ from app.sandbox.apiserver.storage.patch import MERGE
 from app.sandbox.apiserver.storage.store import Change, Stored
 
 INDEX = "batch.kubernetes.io/job-completion-index"
+TRACKED = "batch.kubernetes.io/job-tracking"  # the finalizer of a pod that is not counted yet
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What has become of a job's pods. succeeded: their indexes, or uids without any."""
+
+    succeeded: set[str] = field(default_factory=set)
+    failed: int = 0
+    fails: bool = False  # a rule of its pod failure policy says so
 
 
 class JobController:
@@ -30,6 +48,7 @@ class JobController:
         self._writer = writer
         self._pods_of: dict[str, dict[Key, Object]] = {}  # job uid -> its pods
         self._creating: dict[str, list[Object]] = {}  # job uid -> pods that wait for webhooks
+        self._tallies: dict[str, _Tally] = {}  # by job uid
         self._due: list[Key] = []
         self._is_working = False
 
@@ -49,22 +68,28 @@ class JobController:
             self._reconcile_soon(change.key)
             return
         # Stands in for the garbage collector: the pods of a deleted job go with it.
-        pods = self._pods_of.pop(change.now.body["metadata"]["uid"], {})
-        for key in list(pods):
-            self._delete(key)
+        uid = change.now.body["metadata"]["uid"]
+        self._tallies.pop(uid, None)
+        self._take_away(uid, list(self._pods_of.get(uid, {}).values()))
 
     def _on_pod(self, change: Change) -> None:
         owner = _controller_of(change.now.body)
         if owner is None or owner["kind"] != JOB.name:
             return
-        pods = self._pods_of.setdefault(owner["uid"], {})
-        if change.type == "DELETED":
-            pods.pop(change.key, None)
-        else:
-            pods[change.key] = change.now.body
+        self._look(owner["uid"], change.key)
         is_other = change.before is None or _life(change.before.body) != _life(change.now.body)
         if change.type == "DELETED" or is_other:
             self._reconcile_soon((change.key[0], owner["name"]))
+
+    def _look(self, uid: str, key: Key) -> None:
+        """Take note of a pod as it is now: what the store tells may be older than our writes."""
+        stored = self._registry.store.get(POD, key)
+        owner = _controller_of(stored.body) if stored is not None else None
+        pods = self._pods_of.setdefault(uid, {})
+        if stored is None or owner is None or owner["uid"] != uid:
+            pods.pop(key, None)
+        else:
+            pods[key] = stored.body
 
     def _reconcile_soon(self, key: Key) -> None:
         """Reconcile jobs one after another: reconciling writes, which calls this again."""
@@ -85,43 +110,75 @@ class JobController:
             return
         job = stored.body
         spec, uid = job["spec"], job["metadata"]["uid"]
-        pods = self._pods_of.setdefault(uid, {})
-        by_phase: dict[str, list[Object]] = {"Succeeded": [], "Failed": [], "active": []}
-        for pod in pods.values():
-            if _phase(pod) in by_phase:
-                by_phase[_phase(pod)].append(pod)
-            elif not _is_going(pod):
-                by_phase["active"].append(pod)
-        active, succeeded = by_phase["active"], by_phase["Succeeded"]
-        if spec.get("suspend") or _is_complete(spec, succeeded, active):
-            for pod in active:
-                self._delete(key_of(pod))
+        tally = self._tallies.setdefault(uid, _Tally())
+        self._count(job, tally)
+        is_finished = any(_has(job, each) for each in ("Complete", "Failed"))
+        if is_finished or tally.fails or tally.failed > spec["backoffLimit"]:
+            active = self._active(uid)
+            tally.failed += len(active)
+            self._take_away(uid, active)
+        elif spec.get("suspend"):
+            self._take_away(uid, self._active(uid))
         else:
-            self._create_missing(job, active, succeeded)
-        status = {
-            "active": sum(not (has_ended(pod) or _is_going(pod)) for pod in pods.values()),
-            "succeeded": len(succeeded),
-            "failed": len(by_phase["Failed"]),
-        }
-        self._report(key, job, status, is_complete=_is_complete(spec, succeeded, active))
+            self._scale(job, tally)
+        if not is_finished:
+            self._report(key, job, tally)
 
-    def _create_missing(self, job: Object, active: list[Object], succeeded: list[Object]) -> None:
-        spec = job["spec"]
-        parallelism = spec.get("parallelism", 1)
+    def _active(self, uid: str) -> list[Object]:
+        pods = self._pods_of.setdefault(uid, {}).values()
+        return [pod for pod in pods if not has_ended(pod) and not _is_going(pod)]
+
+    def _count(self, job: Object, tally: _Tally) -> None:
+        """Count the pods that have ended since, once each, and let go of them."""
+        spec, uid = job["spec"], job["metadata"]["uid"]
+        is_indexed = spec.get("completionMode") == "Indexed"
+        for pod in list(self._pods_of.setdefault(uid, {}).values()):
+            if TRACKED not in (pod["metadata"].get("finalizers") or []):
+                continue
+            if _phase(pod) == "Succeeded":
+                tally.succeeded.add(str(_index_of(pod)) if is_indexed else pod["metadata"]["uid"])
+            elif not _is_failed(pod, spec):
+                continue
+            elif (action := _policy_of(pod, spec)) != "Ignore":
+                tally.failed += 1
+                tally.fails = tally.fails or action == "FailJob"
+            self._release(uid, pod)
+
+    def _scale(self, job: Object, tally: _Tally) -> None:
+        spec, uid = job["spec"], job["metadata"]["uid"]
+        active = self._active(uid)
+        wanted = int(spec.get("parallelism", 1))
         completions = spec.get("completions")
-        wanted = parallelism
         if completions is not None:
-            wanted = min(parallelism, completions - len(succeeded))
-        creating = list(self._creating.get(job["metadata"]["uid"], ()))
-        missing = max(wanted - len(active) - len(creating), 0)
+            wanted = max(min(wanted, completions - len(tally.succeeded)), 0)
+        elif tally.succeeded:
+            wanted = len(active)
+        creating = list(self._creating.get(uid, ()))
+        if len(active) > wanted:
+            self._take_away(uid, active[wanted - len(active) :])
+            return
+        going: list[Object] = []
+        if spec.get("podReplacementPolicy") == "Failed":
+            pods = self._pods_of[uid].values()
+            going = [pod for pod in pods if _is_going(pod) and not has_ended(pod)]
+        missing = max(wanted - len(active) - len(going) - len(creating), 0)
         if spec.get("completionMode") != "Indexed":
             for _ in range(missing):
                 self._create(job, None)
             return
-        taken = {_index_of(pod) for pod in [*active, *succeeded, *creating]}
+        taken = {_index_of(pod) for pod in [*active, *going, *creating]}
+        taken |= {int(index) for index in tally.succeeded}
         free = [index for index in range(completions or 0) if index not in taken]
         for index in free[:missing]:
             self._create(job, index)
+
+    def _take_away(self, uid: str, pods: Iterable[Object]) -> None:
+        """Delete pods that are not to be counted: first of all nothing holds them any more."""
+        for pod in pods:
+            self._release(uid, pod)
+            with contextlib.suppress(Refused):  # gone already
+                self._registry.delete(POD, key_of(pod), {"uid": pod["metadata"]["uid"]})
+            self._look(uid, key_of(pod))
 
     def _create(self, job: Object, index: int | None) -> None:
         template, name = job["spec"]["template"], job["metadata"]["name"]
@@ -146,6 +203,7 @@ class JobController:
                 "name": f"{name}{middle}-{self._registry.suffix()}",
                 "labels": (metadata.get("labels") or {}) | labels,
                 "annotations": annotations,
+                "finalizers": [*(metadata.get("finalizers") or []), TRACKED],
                 "ownerReferences": [owner],
             },
             "spec": {"restartPolicy": "Never"} | template["spec"],
@@ -162,34 +220,94 @@ class JobController:
         pod = stored.body
         owner = self._registry.store.get(JOB, job)
         if owner is None or owner.body["metadata"]["uid"] != uid:
-            self._delete(key_of(pod))  # the job was deleted while a webhook was called
+            self._take_away(uid, [pod])  # the job was deleted while a webhook was called
             return
-        self._pods_of.setdefault(uid, {})[key_of(pod)] = pod
+        self._look(uid, key_of(pod))
         self._reconcile_soon(job)
 
-    def _report(self, key: Key, job: Object, status: Object, *, is_complete: bool) -> None:
-        present = job.get("status") or {}
-        change: dict[str, Any] = {name: number or None for name, number in status.items()}
-        change["startTime"] = present.get("startTime") or self._registry.now()
-        if is_complete and "completionTime" not in present:
-            now = self._registry.now()
-            complete = {"type": "Complete", "status": "True", "lastTransitionTime": now}
-            change |= {"completionTime": now, "conditions": [complete]}
+    def _report(self, key: Key, job: Object, tally: _Tally) -> None:
+        """Write the status. A job that fails has failed once none of its pods runs any more."""
+        spec, present, now = job["spec"], job.get("status") or {}, self._registry.now()
+        pods = self._pods_of.get(job["metadata"]["uid"], {}).values()
+        active = self._active(job["metadata"]["uid"])
+        going = [pod for pod in pods if _is_going(pod) and not has_ended(pod)]
+        numbers = {
+            "active": len(active),
+            "terminating": len(going),
+            "succeeded": len(tally.succeeded),
+            "failed": tally.failed,
+        }
+        change: dict[str, Any] = {name: number or None for name, number in numbers.items()}
+        conditions = [*(present.get("conditions") or [])]
+        is_suspended = bool(spec.get("suspend"))
+        change["startTime"] = None if is_suspended else present.get("startTime") or now
+        if tally.fails or tally.failed > spec["backoffLimit"]:
+            why = "PodFailurePolicy" if tally.fails else "BackoffLimitExceeded"
+            _set(conditions, "FailureTarget", True, why, now)
+            if not active and not going:
+                _set(conditions, "Failed", True, why, now)
+        elif not is_suspended and _is_complete(spec, tally, active):
+            change["completionTime"] = now
+            _set(conditions, "Complete", True, "CompletionsReached", now)
+        elif is_suspended or _has(job, "Suspended"):
+            why = "JobSuspended" if is_suspended else "JobResumed"
+            if _set(conditions, "Suspended", is_suspended, why, now) and not is_suspended:
+                change["startTime"] = now
+        if conditions:
+            change["conditions"] = conditions
         self._registry.patch(JOB, key, {"status": change}, MERGE, "status")
 
-    def _delete(self, key: Key) -> None:
-        try:
-            self._registry.delete(POD, key)
-        except Refused:
-            return  # gone already
+    def _release(self, uid: str, pod: Object) -> None:
+        """Take our finalizer off a pod of this job; it goes if it was held by that alone."""
+        left = [each for each in pod["metadata"].get("finalizers") or [] if each != TRACKED]
+        change = {"metadata": {"uid": pod["metadata"]["uid"], "finalizers": left or None}}
+        with contextlib.suppress(Refused):  # gone already, or another one has its name
+            self._registry.patch(POD, key_of(pod), change, MERGE)
+        self._look(uid, key_of(pod))
 
 
-def _is_complete(spec: Object, succeeded: list[Object], active: list[Object]) -> bool:
+def _is_complete(spec: Object, tally: _Tally, active: list[Object]) -> bool:
     """Without completions (a work queue): one success and nothing left running."""
     completions = spec.get("completions")
     if completions is None:
-        return bool(succeeded) and not active
-    return len(succeeded) >= int(completions)
+        return bool(tally.succeeded) and not active
+    return len(tally.succeeded) >= int(completions) and not active
+
+
+def _is_failed(pod: Object, spec: Object) -> bool:
+    """Whether the pod counts as failed: also one that is deleted before it has ended."""
+    waits_for_the_end = spec.get("podReplacementPolicy") == "Failed"
+    return _phase(pod) == "Failed" or (_is_going(pod) and not waits_for_the_end)
+
+
+def _policy_of(pod: Object, spec: Object) -> str:
+    """What the first rule of the job's pod failure policy says that the pod's conditions suit."""
+    conditions = (pod.get("status") or {}).get("conditions") or []
+    said = {(each["type"], each["status"]) for each in conditions}
+    for rule in (spec.get("podFailurePolicy") or {}).get("rules") or []:
+        patterns = rule.get("onPodConditions") or []
+        if any((each["type"], each.get("status", "True")) in said for each in patterns):
+            return str(rule["action"])
+    return "Count"
+
+
+def _has(job: Object, type_: str) -> bool:
+    conditions = (job.get("status") or {}).get("conditions") or []
+    return any(each["type"] == type_ and each["status"] == "True" for each in conditions)
+
+
+def _set(conditions: list[Object], type_: str, holds: bool, why: str, now: str) -> bool:
+    """Set a condition of a job in this list; whether it was another one before."""
+    status = "True" if holds else "False"
+    before = next((each for each in conditions if each["type"] == type_), None)
+    if before is not None and before["status"] == status:
+        return False
+    after = {"type": type_, "status": status, "reason": why, "lastTransitionTime": now}
+    if before is None:
+        conditions.append(after)
+    else:
+        conditions[conditions.index(before)] = after
+    return True
 
 
 def _phase(pod: Object) -> str:

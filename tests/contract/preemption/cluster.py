@@ -212,7 +212,8 @@ class Cluster:
         if node and (before is None or not before["spec"].get("nodeName")):
             self.bindings.append((name, node))
         is_going = bool(pod["metadata"].get("deletionTimestamp"))
-        if (change.type == "DELETED" or is_going) and uid not in self._by_hand:
+        # A job that fails deletes its own pods that wait.
+        if node and (change.type == "DELETED" or is_going) and uid not in self._by_hand:
             self.lost.setdefault(uid, name)
         is_lost = change.type == "DELETED" and uid not in self._by_hand
         if is_lost and crew(name) in self.remade:

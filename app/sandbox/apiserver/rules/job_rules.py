@@ -19,7 +19,7 @@ def with_defaults(job: Object) -> Object:
         "suspend": False,
         "backoffLimit": 6,
         "manualSelector": False,
-        "podReplacementPolicy": "TerminatingOrFailed",
+        "podReplacementPolicy": "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed",
         "parallelism": 1,
     }
     if "parallelism" not in spec and "completions" not in spec:
