@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from app.sandbox.apiserver.rules.event_rules import micro_time
 from app.sandbox.apiserver.rules.registry import Registry
 from app.sandbox.apiserver.storage.kinds import EVENT, Object
 from app.sandbox.apiserver.storage.patch import MERGE
@@ -41,7 +42,7 @@ class Recorder:
                 EVENT, namespace, self._body(facts, event, type_, reason, action, message)
             )
         elif count == 1:
-            observed = {"count": 2, "lastObservedTime": self._registry.now()}
+            observed = {"count": 2, "lastObservedTime": micro_time(self._registry.now())}
             change = {"series": observed}
             if self._registry.store.get(EVENT, (namespace, event)) is not None:
                 self._registry.patch(EVENT, (namespace, event), change, MERGE)
@@ -67,7 +68,7 @@ class Recorder:
             "reason": reason,
             "action": action,
             "message": message,
-            "eventTime": self._registry.now(),
+            "eventTime": micro_time(self._registry.now()),
             "reportingComponent": facts.scheduler,
             "reportingInstance": f"{facts.scheduler}-sandbox",
             "source": {},

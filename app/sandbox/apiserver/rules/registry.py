@@ -19,6 +19,7 @@ from typing import Any
 
 from app.sandbox.apiserver.rules import (
     custom_resources,
+    event_rules,
     job_rules,
     metadata,
     pod_rules,
@@ -30,6 +31,7 @@ from app.sandbox.apiserver.storage.kinds import (
     DEFINITION,
     EVENT,
     JOB,
+    LEASE,
     MUTATING,
     NAMESPACE,
     POD,
@@ -151,6 +153,8 @@ class Registry:
             body = _labelled_namespace(body) | {"status": {"phase": "Active"}}
         elif kind is JOB:
             body = job_rules.prepared(body)
+        elif kind in (EVENT, LEASE):
+            event_rules.check(kind, body)
         elif kind is DEFINITION:
             custom_resources.check(body)
             body["status"] = custom_resources.accepted(body, now=self.now())
@@ -213,6 +217,8 @@ class Registry:
         elif kind is POD_TEMPLATE:
             after = pod_rules.template_with_defaults(after)
             pod_rules.check_template(after)
+        elif kind in (EVENT, LEASE):
+            event_rules.check(kind, after)
         elif kind.is_custom:
             custom_resources.check_immutable(kind, after, old)
         elif kind is NAMESPACE:

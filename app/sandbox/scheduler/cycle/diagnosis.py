@@ -14,7 +14,7 @@ from app.sandbox.scheduler.cycle.filters import Outcome, Verdict
 from app.sandbox.scheduler.facts.pod_facts import PodFacts
 
 EXTENDER = "Extender"  # the rejector of pods that an extender rejected
-_NOTE_LENGTH = 1024  # characters of an event's text
+_NOTE_LENGTH = 1024  # bytes of an event's text
 
 
 class SchedulingFailure(Exception):
@@ -87,4 +87,7 @@ class Diagnosis:
 
 def event_text(message: str) -> str:
     """The message cut to what an event may carry; the condition keeps all of it."""
-    return message if len(message) <= _NOTE_LENGTH else message[: _NOTE_LENGTH - 4] + " ..."
+    raw = message.encode()
+    if len(raw) <= _NOTE_LENGTH:
+        return message
+    return raw[: _NOTE_LENGTH - 4].decode(errors="ignore") + " ..."

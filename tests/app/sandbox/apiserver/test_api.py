@@ -359,6 +359,48 @@ async def test_an_event_is_the_same_under_both_names(client: Client) -> None:
     assert core.body["items"][0]["involvedObject"] == regarding
 
 
+EVENTS = "/api/v1/namespaces/default/events"
+MICRO = "2026-01-01T00:00:00.000000Z"
+NEW = {"eventTime": MICRO, "action": "Try", "reportingComponent": "x", "reportingInstance": "x-0"}
+
+
+def event(namespace: str = "default", reason: str = "Told", **more: object) -> dict[str, object]:
+    about = {"kind": "Pod", "namespace": namespace, "name": "a"}
+    return {"metadata": {"name": "a.1"}, "involvedObject": about, "reason": reason} | more
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        pytest.param(event(), 201, id="of_old"),
+        pytest.param(event(""), 201, id="about_what_has_no_namespace"),
+        pytest.param(event("other"), 422, id="in_another_namespace"),
+        pytest.param(event(**NEW), 201, id="of_today"),
+        pytest.param(event(**NEW, message="x" * 1025), 422, id="too_long"),
+        pytest.param(event(**NEW | {"action": ""}), 422, id="without_an_action"),
+        pytest.param(event(**NEW | {"eventTime": "2026-01-01T00:00:00Z"}), 400, id="no_micro_time"),
+    ],
+)
+async def test_events_that_the_api_does_not_take_are_refused(
+    client: Client, body: dict[str, object], status: int
+) -> None:
+    assert (await client.create(EVENTS, body)).status == status
+
+
+@pytest.mark.parametrize(
+    ("spec", "status"),
+    [
+        pytest.param({"renewTime": MICRO, "leaseDurationSeconds": 15}, 201, id="good"),
+        pytest.param({"renewTime": "2026-01-01T00:00:00Z"}, 400, id="no_micro_time"),
+        pytest.param({"leaseDurationSeconds": 0}, 422, id="no_duration"),
+    ],
+)
+async def test_leases_that_the_api_does_not_take_are_refused(
+    client: Client, spec: dict[str, object], status: int
+) -> None:
+    assert (await client.create(LEASES, {"metadata": {"name": "a"}, "spec": spec})).status == status
+
+
 async def test_two_sandboxes_of_one_seed_give_the_same_uids() -> None:
     uids = []
     for _ in range(2):

@@ -6,6 +6,7 @@ Source: kubernetes pkg/scheduler/extender.go and schedule_one.go (v1.36).
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from functools import partial
 from typing import Any
@@ -18,6 +19,7 @@ from app.sandbox.apiserver.rules.pod_actions import bind
 from app.sandbox.apiserver.storage.kinds import (
     DEVICE_CLAIM,
     DISRUPTION_BUDGET,
+    EVENT,
     NODE,
     POD,
     PRIORITY_CLASS,
@@ -154,6 +156,16 @@ async def test_nodes_outside_the_narrowing_are_told_as_such(sandbox: Sandbox) ->
         "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't satisfy plugin(s)"
         " [NodeAffinity]."
     )
+
+
+async def test_clients_in_go_can_read_the_events(sandbox: Sandbox) -> None:
+    """`kubectl describe` shows none at all where one has a time that is no MicroTime."""
+    fill(sandbox, 1, cpu="1")
+    await sandbox.schedule_with()
+    add_pod(sandbox, pod("a"))
+    await until(lambda: event_texts(sandbox, "a", "Scheduled"))
+    (event,) = (stored.body for stored in sandbox.store.values(EVENT))
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", event["eventTime"])
 
 
 async def test_a_pod_without_room_comes_when_room_comes(sandbox: Sandbox) -> None:
