@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+from app.sandbox.apiserver.rules.metadata import Causes, label_causes
 from app.sandbox.apiserver.rules.quantity import parse
 from app.sandbox.apiserver.storage.failures import bad_request, invalid
 from app.sandbox.apiserver.storage.kinds import POD, POD_TEMPLATE, Object
-
-Causes = list[tuple[str, str, str]]  # (field, type, message)
 
 _UPDATABLE = (
     "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
@@ -269,9 +268,12 @@ def _resource_causes(resources: Object, field: str) -> Causes:
 
 
 def _affinity_causes(spec: Object) -> Causes:
+    selector = label_causes("spec.nodeSelector", spec.get("nodeSelector") or {})
     required = _required_affinity(spec)
-    if required is None:
-        return []
+    return selector if required is None else selector + _term_causes(required)
+
+
+def _term_causes(required: Object) -> Causes:
     base = (
         "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
         ".nodeSelectorTerms"
@@ -282,6 +284,8 @@ def _affinity_causes(spec: Object) -> Causes:
         return [(base, "FieldValueRequired", why)]
     causes: Causes = []
     for index, term in enumerate(terms):
+        for place, wanted in enumerate(term.get("matchExpressions") or []):
+            causes += _expression_causes(f"{base}[{index}].matchExpressions[{place}]", wanted)
         for place, wanted in enumerate(term.get("matchFields") or []):
             field = f"{base}[{index}].matchFields[{place}]"
             values = wanted.get("values") or []
@@ -296,6 +300,29 @@ def _affinity_causes(spec: Object) -> Causes:
             if wanted.get("key") != "metadata.name":
                 why = f'Invalid value: "{wanted.get("key")}": not a valid field selector key'
                 causes.append((f"{field}.key", "FieldValueInvalid", why))
+    return causes
+
+
+def _expression_causes(field: str, wanted: Object) -> Causes:
+    """What is wrong with one requirement of a node's labels. Source: ValidateNodeSelectorTerm."""
+    causes = label_causes(f"{field}.key", {wanted.get("key", ""): ""})
+    operator, values = wanted.get("operator"), wanted.get("values") or []
+    field = f"{field}.values"
+    if operator in ("In", "NotIn"):
+        if not values:
+            why = "Required value: must be specified when `operator` is 'In' or 'NotIn'"
+            causes.append((field, "FieldValueRequired", why))
+    elif operator in ("Exists", "DoesNotExist"):
+        if values:
+            why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+            causes.append((field, "FieldValueForbidden", f"Forbidden: {why}"))
+    elif operator in ("Gt", "Lt"):
+        if len(values) != 1:
+            why = "Required value: must be specified single value when `operator` is 'Lt' or 'Gt'"
+            causes.append((field, "FieldValueRequired", why))
+    else:
+        why = f'Invalid value: "{operator}": not a valid selector operator'
+        causes.append((field.replace(".values", ".operator"), "FieldValueInvalid", why))
     return causes
 
 

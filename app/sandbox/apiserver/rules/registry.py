@@ -141,6 +141,7 @@ class Registry:
         own = metadata.completed(
             kind, draft["metadata"], suffix=self.suffix(), uid=self.uid(), now=self.now()
         )
+        metadata.check(kind, own)
         body = draft | {"metadata": own}
         if kind.has_status and kind.group:
             body.pop("status", None)  # a node brings its own
@@ -202,6 +203,7 @@ class Registry:
         """The part of `after` that this request may write. Raises: Refused (422)."""
         old = before.body
         own = metadata.of_update(after.get("metadata") or {}, old["metadata"])
+        metadata.check(kind, own)
         after = {name: value for name, value in _without_type(after).items() if value is not None}
         after["metadata"] = own
         if subresource == "status":

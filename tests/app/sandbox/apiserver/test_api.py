@@ -85,6 +85,60 @@ async def test_a_bad_create_is_refused_with_a_status(
     assert answer.message
 
 
+@pytest.mark.parametrize(
+    ("metadata", "status", "said"),
+    [
+        pytest.param({"labels": {"a": "x y"}}, 422, "a valid label must be", id="label"),
+        pytest.param({"labels": {"a": "x" * 64}}, 422, "no more than 63", id="long_label"),
+        pytest.param({"labels": {"A b": "x"}}, 422, "name part must consist of", id="key"),
+        pytest.param({"annotations": {"UP/a": "x"}}, 200, "", id="annotations_ignore_case"),
+        pytest.param({"annotations": {"a/b/c": "x"}}, 422, "prefix part", id="prefix"),
+        pytest.param({"annotations": {"a": "x" * 2**18}}, 422, "Too long", id="annotations"),
+        pytest.param({"annotations": {"a": 1}}, 400, "cannot unmarshal", id="no_text"),
+        pytest.param(
+            {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "a"}]},
+            422,
+            "must not be empty",
+            id="owner_without_uid",
+        ),
+    ],
+)
+async def test_metadata_that_the_api_does_not_take_is_refused_new_and_later(
+    client: Client, metadata: dict[str, object], status: int, said: str
+) -> None:
+    await client.create(PODS, pod("a"))
+    patched = await client.patch(f"{PODS}/a", {"metadata": metadata}, MERGE)
+    assert patched.status == status
+    body = pod("b")
+    body["metadata"] |= metadata
+    created = await client.create(PODS, body)
+    assert created.status == (201 if status == 200 else status)
+    if said:
+        assert said in patched.message
+        assert said in created.message
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        pytest.param({"nodeSelector": {"a": "x y"}}, "a valid label must be", id="selector"),
+        pytest.param({"key": "a", "operator": "In"}, "must be specified when", id="no_values"),
+        pytest.param({"key": "a b", "operator": "Exists"}, "name part", id="key"),
+        pytest.param(
+            {"key": "a", "operator": "Is"}, "not a valid selector operator", id="operator"
+        ),
+        pytest.param({"key": "a", "operator": "Exists", "values": ["b"]}, "may not", id="values"),
+    ],
+)
+async def test_what_no_node_can_be_chosen_by_is_refused(
+    client: Client, spec: dict[str, object], said: str
+) -> None:
+    fields = {"affinity": _terms([spec])} if "operator" in spec else spec
+    answer = await client.create(PODS, pod("a", **fields))
+    assert answer.status == 422
+    assert said in answer.message
+
+
 async def test_an_extended_resource_needs_a_limit(client: Client) -> None:
     body = pod("a")
     body["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpu"] = "1"
