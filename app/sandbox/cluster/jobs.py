@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any
 
 from app.sandbox.apiserver.http.writing import Writer
-from app.sandbox.apiserver.rules.job_rules import labels_of
+from app.sandbox.apiserver.rules.job_rules import BACKOFF_LIMIT, labels_of
 from app.sandbox.apiserver.rules.pod_rules import has_ended
 from app.sandbox.apiserver.rules.registry import Registry
 from app.sandbox.apiserver.storage.failures import Refused
@@ -67,10 +67,10 @@ class JobController:
         if change.type != "DELETED":
             self._reconcile_soon(change.key)
             return
-        # Stands in for the garbage collector: the pods of a deleted job go with it.
         uid = change.now.body["metadata"]["uid"]
         self._tallies.pop(uid, None)
-        self._take_away(uid, list(self._pods_of.get(uid, {}).values()))
+        for pod in list(self._pods_of.get(uid, {}).values()):
+            self._release(uid, pod)  # for the garbage collector
 
     def _on_pod(self, change: Change) -> None:
         owner = _controller_of(change.now.body)
@@ -113,7 +113,7 @@ class JobController:
         tally = self._tallies.setdefault(uid, _Tally())
         self._count(job, tally)
         is_finished = any(_has(job, each) for each in ("Complete", "Failed"))
-        if is_finished or tally.fails or tally.failed > spec["backoffLimit"]:
+        if is_finished or _fails(spec, tally):
             active = self._active(uid)
             tally.failed += len(active)
             self._take_away(uid, active)
@@ -155,7 +155,8 @@ class JobController:
             wanted = len(active)
         creating = list(self._creating.get(uid, ()))
         if len(active) > wanted:
-            self._take_away(uid, active[wanted - len(active) :])
+            least_first = sorted(active, key=_progress)
+            self._take_away(uid, least_first[: len(active) - wanted])
             return
         going: list[Object] = []
         if spec.get("podReplacementPolicy") == "Failed":
@@ -241,7 +242,7 @@ class JobController:
         conditions = [*(present.get("conditions") or [])]
         is_suspended = bool(spec.get("suspend"))
         change["startTime"] = None if is_suspended else present.get("startTime") or now
-        if tally.fails or tally.failed > spec["backoffLimit"]:
+        if _fails(spec, tally):
             why = "PodFailurePolicy" if tally.fails else "BackoffLimitExceeded"
             _set(conditions, "FailureTarget", True, why, now)
             if not active and not going:
@@ -264,6 +265,16 @@ class JobController:
         with contextlib.suppress(Refused):  # gone already, or another one has its name
             self._registry.patch(POD, key_of(pod), change, MERGE)
         self._look(uid, key_of(pod))
+
+
+def _progress(pod: Object) -> tuple[bool, bool]:
+    """Those that are the least far go first where a job has too many (controller.ActivePods)."""
+    return bool(pod["spec"].get("nodeName")), _phase(pod) == "Running"
+
+
+def _fails(spec: Object, tally: _Tally) -> bool:
+    """Whether a job is over for what its pods have come to. A recorded one may lack its limit."""
+    return tally.fails or tally.failed > spec.get("backoffLimit", BACKOFF_LIMIT)
 
 
 def _is_complete(spec: Object, tally: _Tally, active: list[Object]) -> bool:

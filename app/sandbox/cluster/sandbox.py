@@ -1,4 +1,4 @@
-"""The sandbox put together: API, job controller, kubelet stand-in and, on request, a scheduler."""
+"""The sandbox put together: API, controllers, kubelet stand-in and, on request, a scheduler."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from app.sandbox.apiserver.rules.registry import Registry
 from app.sandbox.apiserver.storage.kinds import DEFINITION, Object
 from app.sandbox.apiserver.storage.store import LOG_LENGTH, Store
 from app.sandbox.cluster import kubeconfig
+from app.sandbox.cluster.garbage import GarbageCollector
 from app.sandbox.cluster.jobs import JobController
 from app.sandbox.cluster.kubelet import run_bound_pods
 from app.sandbox.cluster.snapshot import Loaded, LoadOptions, load
@@ -99,6 +100,7 @@ class Sandbox:
     async def __aenter__(self) -> Self:
         await self._server.start(self._api.app)
         self._ends.append(JobController(self.registry, self._writer).start())
+        self._ends.append(GarbageCollector(self.registry).start())
         if self._run_pods:
             later = asyncio.get_running_loop().call_later
             end = run_bound_pods(self.registry, later, takes_grace=self._takes_grace)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from app.sandbox.apiserver.storage.kinds import Object
 
 NAME_LABEL = "batch.kubernetes.io/job-name"
+BACKOFF_LIMIT = 6  # pods that may fail, where the job does not say
 UID_LABEL = "batch.kubernetes.io/controller-uid"
 
 
@@ -17,7 +18,7 @@ def with_defaults(job: Object) -> Object:
     defaults: Object = {
         "completionMode": "NonIndexed",
         "suspend": False,
-        "backoffLimit": 6,
+        "backoffLimit": BACKOFF_LIMIT,
         "manualSelector": False,
         "podReplacementPolicy": "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed",
         "parallelism": 1,
