@@ -51,7 +51,8 @@ def run(pod_gangs: int, pods: int, *, with_corral: bool) -> Figures:
         plane.nodes(nodes())
         stack.enter_context(grove_operator(plane, folder, {"rack": RACK}))
         if with_corral:
-            stack.enter_context(scheduled(plane, folder, SCHEDULER, levels=()))
+            as_it_comes = {"audit_seconds": 60.0}  # tests have the books checked all the time
+            stack.enter_context(scheduled(plane, folder, SCHEDULER, levels=(), **as_it_comes))
         else:
             plane.start_scheduler(profiles=profiles(SCHEDULER))
         stack.callback(plane.stop_scheduler)

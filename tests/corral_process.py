@@ -33,6 +33,8 @@ IN_ROOT = (*IN_TREE, ROOT)
 
 READY_SECONDS = 20.0  # 1.5 s on an idle machine
 BUGS = ("corral_engine_errors_total", "corral_audit_differences_total")
+AUDITED = "corral_audit_seconds"  # the last check of the books; 0 before the first
+AUDIT_SECONDS = 0.2  # between two of them, not 60: most tests are over by then
 EXIT_SECONDS = 25.0  # bind_seconds (15) and CLOSE_SECONDS (5), and a little
 
 
@@ -56,8 +58,9 @@ class CorralProcess:
     """A Corral that can be started, killed, stopped and started again; always the same URL.
 
     Without a kubeconfig it is the service account of its pod. Further keywords are settings, by
-    their names in `app/settings.py`. With an `extender_cert` its port is open to other machines,
-    and another one answers for health and metrics. `tree`: the sources that run, if not these.
+    their names in `app/settings.py`; its books are checked all the time, for `bugs`. With an
+    `extender_cert` its port is open to other machines, and another one answers for health and
+    metrics. `tree`: the sources that run, if not these.
     """
 
     def __init__(
@@ -81,7 +84,10 @@ class CorralProcess:
         self._run: _Serve | None = None
         self._scraped_at = 0.0
         self._file = folder / "corral-settings.yaml"
-        self._settings: dict[str, object] = {"levels": ",".join(levels)}
+        self._settings: dict[str, object] = {
+            "levels": ",".join(levels),
+            "audit_seconds": AUDIT_SECONDS,
+        }
         self._set(settings)
         self._flags = (
             *((f"--kubeconfig={kubeconfig}",) if kubeconfig is not None else ()),
@@ -189,8 +195,18 @@ class CorralProcess:
         return {name: float(value) for name, value in samples}
 
     def bugs(self) -> dict[str, float]:
-        """The counters of Corral's own faults that are not 0; empty while it does not run."""
-        told = self.metrics() if self._run is not None else {}
+        """The counters of Corral's own faults that are not 0; empty while it does not run.
+
+        Its books were checked after what has happened so far. Raises: TimeoutError.
+        """
+        if self._run is None:
+            return {}
+        time.sleep(AUDIT_SECONDS)
+        deadline = time.monotonic() + READY_SECONDS
+        while not (told := self.metrics())[AUDITED]:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"the books are not checked in {READY_SECONDS:g} s; {self.log}")
+        assert all(any(name.startswith(bug) for name in told) for bug in BUGS)
         return {name: value for name, value in told.items() if value and name.startswith(BUGS)}
 
     def _set(self, settings: Mapping[str, object]) -> None:

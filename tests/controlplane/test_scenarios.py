@@ -40,8 +40,9 @@ def test_scenario_is_the_same_in_both_worlds(
     path: Path, plane: ControlPlane, cluster: Cluster, tmp_path: Path
 ) -> None:
     scenario = load(path)
-    with scheduled(plane, tmp_path, levels=scenario.levels):
+    with scheduled(plane, tmp_path, levels=scenario.levels) as corral:
         real = play(scenario, cluster)
+        assert corral.bugs() == {}
     assert real == in_sandbox(scenario, tmp_path)
 
 
@@ -62,8 +63,9 @@ def test_mistakes_that_were_stored_behind_the_gate_are_told_the_same_in_both_wor
     plane: ControlPlane, cluster: Cluster, tmp_path: Path
 ) -> None:
     scenario = gated(load(WRONG_INPUT))
-    with scheduled(plane, tmp_path, levels=scenario.levels):
+    with scheduled(plane, tmp_path, levels=scenario.levels) as corral:
         real = play(scenario, cluster)
+        assert corral.bugs() == {}
     assert real == in_sandbox(scenario, tmp_path)
 
 
