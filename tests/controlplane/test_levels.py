@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -78,13 +79,15 @@ def test_levels_come_from_a_kueue_topology_object(
     assert len(racks_of(cluster)) == 1
 
 
+UNKNOWN, UNLABELLED = "topology level not known", "without a label of every level"
+# What is edited into the levels, and what pods are told then that require a rack.
 WRONG = {
-    "the_levels_upside_down": (HOSTNAME, RACK, BLOCK),
-    "one_level_twice": (BLOCK, RACK, RACK, HOSTNAME),
-    "no_levels": (),
-    "a_label_that_no_node_has": ("example.com/row", RACK, HOSTNAME),
-    "seventeen_levels": tuple(f"example.com/level-{at}" for at in range(17)),
-    "no_label_key": ("not a key", RACK),
+    "the_levels_upside_down": ((HOSTNAME, RACK, BLOCK), UNKNOWN),
+    "one_level_twice": ((BLOCK, RACK, RACK, HOSTNAME), UNKNOWN),
+    "no_levels": ((), UNKNOWN),
+    "a_label_that_no_node_has": (("example.com/row", RACK, HOSTNAME), UNLABELLED),
+    "seventeen_levels": (tuple(f"example.com/level-{at}" for at in range(17)), UNKNOWN),
+    "no_label_key": (("not a key", RACK), UNLABELLED),
 }
 
 
@@ -92,24 +95,27 @@ WRONG = {
 def test_a_topology_that_is_edited_in_whatever_way_breaks_nothing(
     plane: ControlPlane, cluster: Cluster, topology_crd: None, tmp_path: Path
 ) -> None:
-    """Each edit finds a gang that is bound in part; afterwards the next gang is whole in a rack."""
+    """Each edit finds a gang that is there in part; once it is undone, that is whole in a rack."""
     plane.nodes(grid(racks=2, nodes=4, gpus=8))
     good = (BLOCK, RACK, HOSTNAME)
     with scheduled(plane, tmp_path, levels=()) as corral:
         cluster.create(topology("fabric", *good))
-        for name, levels in ROUNDS * [*WRONG.items()]:
+        for name, (levels, told) in ROUNDS * [*WRONG.items()]:
             cluster.create_all(in_rack(name, 4, numbers=range(3)))
             edited = topology("fabric", *levels)
             cluster.patch("Topology", "fabric", {"spec": edited["spec"]})
             cluster.create_all(in_rack(name, 4, numbers=[3]))
+            cluster.wait(
+                partial(is_told_to_all, cluster, told, 4), START_SECONDS, f"{name}: {told}"
+            )
+            assert cluster.bound() == {}
             cluster.patch("Topology", "fabric", {"spec": topology("fabric", *good)["spec"]})
             cluster.wait(lambda: len(cluster.bound()) == 4, START_SECONDS, f"{name}: the gang")
             assert len(racks_of(cluster)) == 1, name
             clear(cluster)
         cluster.delete("Topology", "fabric")
         cluster.create_all(in_rack("none", 4, numbers=range(4)))
-        told = "topology level not known"
-        cluster.wait(lambda: is_told_to_all(cluster, told, 4), START_SECONDS, "the verdict")
+        cluster.wait(lambda: is_told_to_all(cluster, UNKNOWN, 4), START_SECONDS, "the verdict")
         cluster.create(topology("fabric", *good))
         cluster.wait(lambda: len(cluster.bound()) == 4, START_SECONDS, "the gang after all")
         assert len(racks_of(cluster)) == 1
