@@ -6,6 +6,7 @@ So what Corral says that a controller creates, and how it names and labels it, i
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -81,13 +82,20 @@ THINGS = {
 }
 
 
+@pytest.fixture
+def corral(plane: ControlPlane, cluster: Cluster, tmp_path: Path) -> Iterator[CorralProcess]:
+    """It is ready once it knows the nodes: three racks of three."""
+    plane.nodes(grid(racks=3, nodes=3, gpus=8))
+    with scheduled(plane, tmp_path) as corral:
+        yield corral
+        assert corral.bugs() == {}
+
+
 @pytest.mark.parametrize("name", THINGS)
 @pytest.mark.usefixtures("job_sets")
 def test_pods_get_the_nodes_that_were_named(
-    plane: ControlPlane, cluster: Cluster, corral: CorralProcess, tmp_path: Path, name: str
+    cluster: Cluster, corral: CorralProcess, tmp_path: Path, name: str
 ) -> None:
-    plane.nodes(grid(racks=3, nodes=3, gpus=8))
-    cluster.wait(lambda: len(cluster.list("Node")) == 9, START_SECONDS, "the nodes")
     gangs = simulated(corral, tmp_path, THINGS[name])
     wanted = places(gangs)
     assert cluster.list("Pod", "default") == []
@@ -99,9 +107,8 @@ def test_pods_get_the_nodes_that_were_named(
 
 
 def test_a_gang_that_does_not_fit_is_told_the_sentence_of_its_condition(
-    plane: ControlPlane, cluster: Cluster, corral: CorralProcess, tmp_path: Path
+    cluster: Cluster, corral: CorralProcess, tmp_path: Path
 ) -> None:
-    plane.nodes(grid(racks=2, nodes=2, gpus=8))
     large = job("large", pods=5, requests={GPU: "8"}, annotations=IN_RACK)
     (said,) = simulated(corral, tmp_path, large)
     assert said["verdict"] == "DoesNotFit"
@@ -123,12 +130,12 @@ def test_a_training_job_gets_the_nodes_that_were_named(
     kinds = (*kubeflow.KINDS, POD_GROUP)
     folder = tmp_path / "operator"
     folder.mkdir()
+    plane.nodes(grid(racks=3, nodes=3, gpus=8))
     with (
         served(cluster, kinds),
         kubeflow.training_operator(plane, folder),
         scheduled(plane, tmp_path) as corral,
     ):
-        plane.nodes(grid(racks=3, nodes=3, gpus=8))
         types = {"Master": (IN_RACK, 1), "Worker": (IN_RACK, 3)}
         thing = training_job("PyTorchJob", "pytorchReplicaSpecs", "pt", types)
         for part in thing["spec"]["pytorchReplicaSpecs"].values():
