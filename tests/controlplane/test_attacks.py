@@ -114,7 +114,8 @@ def felt(cluster: Cluster, corral: CorralProcess, attack: str, pods: Objects) ->
     if attack == STARVING:
         cluster.wait(lambda: corral.metric(KEPT), SETTLE_SECONDS, "nodes to be kept")
     beside = max(start_of(cluster, f"beside-{each}") for each in range(TRIES))
-    held, kept = (int(corral.metric(name)) for name in ("corral_absent_pods", KEPT))
+    told = corral.metrics()  # at once: each look waits for the next answer
+    held, kept = (int(told[name]) for name in ("corral_absent_pods", KEPT))
     go(cluster)
     start_of(cluster, "after")
     memory = corral.resident() - before
