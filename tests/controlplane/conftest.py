@@ -20,6 +20,8 @@ from tests.controlplane.volcano import QUEUES, clear, controllers
 from tests.controlplane.volcano_cluster import build
 from tests.corral_process import CorralProcess, scheduled
 
+CLEAR_SECONDS = 30.0  # until what is deleted is gone; under one as a rule
+
 
 @pytest.fixture(scope="session")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
@@ -42,13 +44,17 @@ def nothing_denied(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture
 def cluster(plane: ControlPlane) -> Iterator[Cluster]:
-    """The plane's API server as its administrator; afterwards no scheduler, pods, jobs or nodes."""
+    """The plane's API server as its administrator; afterwards nothing that tests put there often.
+
+    That is no scheduler, budgets, jobs, pods or nodes, however the test has ended.
+    """
     admin = plane.cluster()
     yield admin
     plane.stop_scheduler()
     for kind in ("Job", "Pod", "Node"):
-        admin.clear(kind, 10)
-    admin.delete_all("Event")
+        admin.clear(kind, CLEAR_SECONDS)
+    for kind in ("Event", "PodDisruptionBudget"):
+        admin.delete_all(kind)
 
 
 @pytest.fixture

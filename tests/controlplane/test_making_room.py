@@ -51,7 +51,6 @@ def corral(plane: ControlPlane, cluster: Cluster, tmp_path: Path) -> Iterator[Co
         yield corral
         assert corral.bugs() == {}
     cluster.delete_all("Job")
-    cluster.delete_all("PodDisruptionBudget")
 
 
 def singles(cluster: Cluster, *nodes: str, **spec: object) -> set[str]:

@@ -93,7 +93,6 @@ def test_the_stock_scheduler_chooses_victims_as_the_sandbox_does(
     cluster.create(urgent("hp"))
     cluster.wait(partial(is_bound, cluster, "hp"), SECONDS, "the pod that preempts")
     assert {"a", "b"} - cluster.bound().keys() == {gone}
-    cluster.delete_all("PodDisruptionBudget")
 
 
 @pytest.fixture

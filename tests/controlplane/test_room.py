@@ -39,7 +39,6 @@ def corral(plane: ControlPlane, cluster: Cluster, tmp_path: Path) -> Iterator[Co
     with scheduled(plane, tmp_path, bare_victims=True) as corral:
         yield corral
         assert corral.bugs() == {}
-    cluster.delete_all("PodDisruptionBudget")
 
 
 def train(cluster: Cluster, pods: int = 4) -> set[str]:

@@ -103,7 +103,6 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
         cluster: Cluster = request.getfixturevalue("cluster")
         plane.nodes(grid(racks=1, nodes=2))
         yield World(cluster, plane.kubeconfig("corral"), plane)
-        cluster.delete_all("PodDisruptionBudget")
     else:
         with sandbox(tmp_path, ()) as imitation:
             imitation.create_all(grid(racks=1, nodes=2))
