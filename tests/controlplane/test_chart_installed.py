@@ -70,25 +70,29 @@ SETS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def elsewhere(plane: ControlPlane) -> Iterator[None]:
+    """The other namespace is there; it takes seconds to go."""
+    cluster = plane.cluster()
+    metadata = {"name": ELSEWHERE}
+    cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+    yield
+    cluster.delete("Namespace", ELSEWHERE)
+    cluster.wait(lambda: not cluster.get("Namespace", ELSEWHERE), START_SECONDS, "it is gone")
+
+
+@pytest.mark.usefixtures("elsewhere")
 @pytest.mark.parametrize("namespace", [HOME, ELSEWHERE])
 @pytest.mark.parametrize("name", SETS)
 def test_the_api_server_takes_what_is_made_of_values(
     cluster: Cluster, name: str, namespace: str
 ) -> None:
     objects = chart(SETS[name], namespace)
-    home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
     kinds = [definition(kind) for kind in ("Certificate", "Issuer")]
     needed = {each["kind"] for each in objects} & {"Certificate", "Issuer"}
-    if namespace != HOME:
-        cluster.create(home)
-    try:
-        with defined(cluster, kinds if needed else []):
-            for each in objects:
-                tried(cluster, each)
-    finally:
-        if namespace != HOME:
-            cluster.delete("Namespace", namespace)
-            cluster.wait(lambda: not cluster.get("Namespace", namespace), 20, "it is gone")
+    with defined(cluster, kinds if needed else []):
+        for each in objects:
+            tried(cluster, each)
 
 
 class Installed:

@@ -25,10 +25,10 @@ from tests.workloads import asking, behind_gate, members
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
-ROUNDS = int(os.environ.get("CORRAL_FAULT_ROUNDS", "5"))
+ROUNDS = int(os.environ.get("CORRAL_FAULT_ROUNDS", "3"))
 STARTS = int(os.environ.get("CORRAL_FAULT_ROUNDS", "1"))
 REPEATED = int(os.environ.get("CORRAL_FAULT_ROUNDS", "2"))  # where a round takes longer
-GANGS, SIZE = 4, 4  # in each round: 20 gangs meet with each fault
+GANGS, SIZE = 4, 4  # in each round: 12 gangs meet with each fault
 FAULT_SECONDS = 1.5
 HEALED_SECONDS = 10.0  # until every gang is whole
 SEEN_SECONDS = 10.0

@@ -274,7 +274,7 @@ def test_a_replacement_joins_the_rack_of_its_slice(
     assert per_rack == ["b0-r0"] * 3 + ["b0-r1"] * 3
 
 
-@BOTH
+@OFTEN_GATED
 @pytest.mark.timeout(180)  # the Job controller waits ten seconds before it replaces a pod
 def test_the_pods_a_job_makes_for_two_dead_nodes_start_in_its_rack(
     plane: ControlPlane, cluster: Cluster, corral: CorralProcess, gates: Gates
