@@ -101,9 +101,9 @@ if ! { has chromium || has chromium-browser || has google-chrome; } && [ "$(id -
 fi
 # A file's tests stay together and in order on one of the two workers.
 run_pytest tests -m 'not e2e and not thorough' -n 2 --dist loadfile
-# 250 histories; some more in which pods are preempted for others, or nodes come and go; and the first of them again, to
+# 150 histories; some more in which pods are preempted for others, or nodes come and go; and the first of them again, to
 # be equal whatever strings hash to. simulate PYTHON JOBS
-simulate='for histories in "--seeds 250" "--seeds 60 --preempting" "--seeds 10 --growing" "--seeds 10 --twice"; do
+simulate='for histories in "--seeds 150" "--seeds 60 --preempting" "--seeds 10 --growing" "--seeds 10 --twice"; do
     "$0" -m tests.sim $histories --jobs "$1" || exit
 done'
 
