@@ -78,8 +78,10 @@ def shadow(life: Life, now: float, *, is_dated: bool = True) -> None:
         again = fresh.gangs.by_key[key]
         if again.ending and not is_dated:
             continue  # that all its pods were made since is not known either
-        if _is_unwritten(gang, again):
+        is_unwritten = _is_unwritten(gang, again)
+        if is_unwritten:
             again.succeeded.gone = gang.succeeded.gone.copy()
+        if _tell_who_was_stopped(gang, again) or is_unwritten:
             fresh.roll_calls.review(again, now)
         ours, theirs = _roll(gang), _roll(again)
         require(ours == theirs, f"I8: roll call of {key}: {ours}, a fresh start has {theirs}")
@@ -108,6 +110,18 @@ def _is_unwritten(gang: Gang, again: Gang) -> bool:
     text = gang.succeeded.text
     notes = [pod.annotations.get(corral.SUCCEEDED, "") for pod in carriers(gang)]
     return bool(notes) and text not in notes and again.succeeded.gone < gang.succeeded.gone
+
+
+def _tell_who_was_stopped(gang: Gang, again: Gang) -> bool:
+    """Tell a fresh start which pods ended well only as they were deleted; whether there are any.
+
+    Only who saw them run until then can know.
+    """
+    stopped = [uid for uid, each in gang.members.items() if each.was_stopped]
+    for uid in stopped:
+        again.members[uid].was_stopped = True
+        again.succeeded.present.pop(uid, None)
+    return bool(stopped)
 
 
 def check_books(life: Life) -> None:

@@ -110,11 +110,15 @@ class Members:
     def _note_success(self, gang: Gang, before: Member | None, member: Member) -> None:
         """Remember that a pod has succeeded, and what other Corrals have noted of that.
 
-        A pod that first ends while it is being deleted was stopped, and may be replaced.
+        A pod that first ends while it is being deleted was stopped, however it has ended, and may
+        be replaced.
         """
         pod, is_starting = member.pod, not self.planner.is_ready
-        if member.is_done and (is_starting or not pod.is_terminating):
+        is_known = pod.uid in gang.succeeded.present
+        if member.has_succeeded and (is_starting or is_known or not pod.is_terminating):
             gang.succeeded.note(pod.uid, member.pod_set)
+        else:
+            member.was_stopped = member.has_succeeded
         text = pod.annotations.get(corral.SUCCEEDED, "")
         is_new = before is None or before.pod.annotations.get(corral.SUCCEEDED, "") != text
         if text and is_new:
@@ -132,7 +136,7 @@ class Members:
         if pod.is_preempted and not member.is_live and was_live:
             self.disruptions.follow(gang, member, was_known=before is not None)
         is_lost = (pod.is_finished and not member.is_done) or self.replacements.is_stranded(member)
-        if before is not None and before.is_live and is_lost:
+        if before is not None and is_lost and self._had_place(before):
             self.replacements.keep(gang, before, now)
         if member.is_done:
             self.replacements.end(gang, member)
@@ -142,6 +146,14 @@ class Members:
             # Bound by a plan that is not ours: the other members have to follow it.
             self.roll_calls.review(gang, now)
             self.plans.lose(gang, f"pod {pod.name} was bound to another node", now)
+
+    def _had_place(self, before: Member) -> bool:
+        """Whether a member that is lost now used its node until then, and was not lost before.
+
+        The kubelet says how a pod that is deleted has ended before the pod is gone.
+        Source: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-phase
+        """
+        return not (before.pod.is_finished or self.replacements.is_stranded(before))
 
     def _is_elsewhere(self, gang: Gang, before: Member | None, member: Member) -> bool:
         """Whether a member runs now where our plan, its own or that of its pod set, is not."""

@@ -18,7 +18,6 @@ from app.dialects.written import GangView, StatusPatch
 from app.state.effects import WriteStatus
 from app.state.gang.gang import Gang, Phase
 from app.state.gang.members import minimum
-from app.state.gang.members.membership import MembershipStatus
 from app.state.isolation import OnFault, confined, reraise
 from app.state.objects.declared import Objects
 from app.state.objects.pools import Pools
@@ -151,7 +150,7 @@ class Statuses:
             # What its pods had was its earlier object's: a vcjob that restarts waits like any.
             no_room="" if gang.membership.members_live else self.pools.refusal(gang.key),
             is_binding=gang.is_binding,
-            is_scheduled=_is_scheduled(gang.membership, spec, ended["Succeeded"]),
+            is_scheduled=_is_scheduled(gang, spec),
             settled=gang.membership.settled if spec.counts_by_leaf else None,
         )
         dialect = self.dialects.of(gang.key)
@@ -200,8 +199,9 @@ def _has_its_turn_to_come(gang: Gang) -> bool:
     )
 
 
-def _is_scheduled(membership: MembershipStatus, spec: GangSpec, succeeded: int) -> bool:
+def _is_scheduled(gang: Gang, spec: GangSpec) -> bool:
     """Whether all pods that a gang takes have nodes, or have ended and need no other."""
     if spec.counts_by_leaf:
-        return minimum.has_enough(spec, membership.settled)
-    return len(membership.bound) + succeeded * spec.lifecycle.counts_succeeded >= spec.pods
+        return minimum.has_enough(spec, gang.membership.settled)
+    done = sum(each.is_done for each in gang.members.values())
+    return len(gang.membership.bound) + done * spec.lifecycle.counts_succeeded >= spec.pods

@@ -32,6 +32,7 @@ class Member:
     shape: Shape = ANY_SHAPE  # the pod's own, without what we narrowed
     started_with: tuple[tuple[str, int], ...] = ()  # pods per pod set, as the gang started
     like: str = ""  # the leaf of members of its kind, where it names none itself
+    was_stopped: bool = False  # it was deleted, and needs a replacement however it has ended
     seniority: Seniority = field(init=False, repr=False, compare=False)
     """Order in which members join and get their nodes: as numbered, else by age."""
     _digest: str = field(default="", init=False, repr=False, compare=False)
@@ -46,14 +47,19 @@ class Member:
         return not self.pod.is_finished and not self.pod.is_terminating
 
     @property
+    def has_succeeded(self) -> bool:
+        """Whether the pod has ended well, and was not to run for ever."""
+        return self.pod.phase == "Succeeded" and not self.said.is_serving
+
+    @property
     def is_done(self) -> bool:
         """Whether the pod has succeeded and no other need take its place."""
-        return self.pod.phase == "Succeeded" and not self.said.is_serving
+        return self.has_succeeded and not self.was_stopped
 
     @property
     def is_lost(self) -> bool:
         """Whether the pod has failed, or ends, and is still there."""
-        return not (self.is_live or self.is_done)
+        return not (self.is_live or self.has_succeeded)
 
     @property
     def is_narrowed(self) -> bool:

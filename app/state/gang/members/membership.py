@@ -90,6 +90,8 @@ def membership_status(
     elif spec is not None:
         _liken(everyone, spec)
         gone = _named_now(gone, everyone)
+    if spec is not None and not spec.lifecycle.remembers_succeeded:
+        _leave_deleted(everyone)
     highest_priority = max((member.pod.priority for member in live), default=0)
     if spec is None:
         return MembershipStatus(
@@ -159,11 +161,20 @@ def _priority(spec: GangSpec, unbound: Iterable[Member]) -> int:
     return max((member.pod.priority for member in unbound), default=0)
 
 
+def _leave_deleted(members: Iterable[Member]) -> None:
+    """Have pods that are deleted count no more, also where they succeeded before that.
+
+    They are soon gone, and then nothing tells what they did: so it is known from now on.
+    """
+    for each in members:
+        each.was_stopped = each.has_succeeded and each.pod.is_terminating
+
+
 def _by_leaf(members: Iterable[Member]) -> Mapping[str, LeafPods]:
     """Those of each leaf that live or have succeeded."""
     priorities: dict[str, list[int]] = {}
     for each in members:
-        if each.is_live or each.is_done:
+        if each.is_live or (each.has_succeeded and not each.pod.is_terminating):
             priorities.setdefault(each.leaf, []).append(each.pod.priority)
     return {leaf: LeafPods(len(its), max(its)) for leaf, its in priorities.items()}
 

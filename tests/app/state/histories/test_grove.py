@@ -596,6 +596,18 @@ def test_a_pod_that_is_lost_and_does_not_come_back_makes_it_unscheduled():
     assert last["conditions"][-1]["status"] == "False"
 
 
+def test_a_pod_that_ends_well_as_it_is_deleted_is_lost_all_the_same():
+    world = world_of(pair(2))
+    started(world, *members(1, "router"), *members(2, "worker"))
+    going = msgspec.structs.replace(world.pods["uid-worker-1"], is_terminating=True)
+    for last in (going, msgspec.structs.replace(going, phase="Succeeded")):
+        world.put(last)
+        finish(world)
+        phase, conditions, _ = said_of(world)
+        assert (phase, conditions["Scheduled"]) == ("Starting", "False")
+        assert conditions.get("Unhealthy") != "True"  # it would have to be Running for that
+
+
 # -- beside other vocabularies ---------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from app.dialects.spec import Constraint, GangKey, GroupSpec, LeafSpec, Said
 from app.kube.core.objects import Owner, Shape, Taint, Toleration
-from app.state.effects import Evict
+from app.state.effects import Delete, Evict
 from app.state.filter_result import Rejected
 from app.state.gang.gang import Gang, Phase
 from app.state.gang.members.member import Member
@@ -35,6 +35,62 @@ def test_the_node_of_a_lost_member_is_held_for_its_replacement():
     world.tick()
     assert world.held == {"uid-g9": lost.node}
     assert world.schedule(world.pods["uid-g9"])["g9"] == lost.node
+
+
+@pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
+def test_the_node_of_a_member_that_is_stopped_is_held_from_when_it_has_ended(phase):
+    """Its kubelet says how a pod that is deleted has ended, before the pod is gone."""
+    world = started()
+    lost = msgspec.structs.replace(world.pods["uid-g2"], is_terminating=True)
+    world.put(lost)
+    world.tick(30.0)
+    assert world.held == {}  # it runs there until then
+    ended = msgspec.structs.replace(lost, phase=phase)
+    world.put(ended)
+    world.tick()
+    assert list(world.held.values()) == [lost.node]
+    assert lost.node in world.filter(pod("stranger", gpus=8)).without
+    world.delete(ended)
+    world.put(replacement())
+    world.tick()
+    assert world.held == {"uid-g9": lost.node}
+
+
+def test_a_replacement_of_a_member_that_ended_well_as_it_was_stopped_is_not_one_too_many():
+    world = started(delete_excess_pods=True)
+    dying = msgspec.structs.replace(world.pods["uid-g2"], is_terminating=True)
+    world.put(dying, replacement())
+    world.tick()
+    world.put(msgspec.structs.replace(dying, phase="Succeeded"))
+    world.tick()
+    assert world.held == {"uid-g9": dying.node}
+    assert not [each for each in world.reports if "one more than" in each]
+    assert world.told(Delete) == []
+
+
+def test_a_member_that_was_deleted_after_it_had_succeeded_needs_no_replacement():
+    world = started()
+    done = msgspec.structs.replace(world.pods["uid-g2"], phase="Succeeded")
+    world.put(done)
+    world.put(msgspec.structs.replace(done, is_terminating=True), replacement())
+    world.tick()
+    assert world.held == {}
+    assert any("one more than" in each for each in world.reports)
+
+
+def test_a_member_that_lost_its_node_and_ends_there_has_one_place_held_for_it():
+    world = eight_in_rack()
+    bad = world.pods["uid-g1"].node
+    dying = msgspec.structs.replace(world.pods["uid-g1"], is_terminating=True)
+    world.put(not_ready(bad), dying)
+    world.tick()
+    (held,) = world.held.values()
+    new = replacement(total=2)
+    world.put(new)
+    world.tick()
+    assert world.schedule(new) == {"g9": held}
+    world.put(msgspec.structs.replace(dying, phase="Failed"))
+    assert world.held == {}
 
 
 def test_a_failed_member_is_replaced_while_its_record_is_still_there():
