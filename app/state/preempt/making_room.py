@@ -1,11 +1,12 @@
 """Which waiting gangs ask who would have to go for them, and what is said of the answer.
 
 What is found is told, or carried out, where the settings let pods be evicted (`room_plans`). One
-question is under way at a time, namespaces take turns, and a pause follows each answer, nine
-times as long as it took. A gang asks once it has been complete for a while and does not fit, again
-a minute after the answer, and then later each time. For some seconds gangs that are alike hear the
-same answer. Where no pod has a lower priority, and where a pod of the gang may not preempt any,
-none is asked. What is answered to a gang that has changed meanwhile is dropped.
+question is under way at a time. Namespaces take turns, in each the most important gang comes first,
+and a pause follows each answer, nine times as long as it took. A gang asks once it has been
+complete for a while and does not fit, again a minute after the answer, and then later each time.
+For some seconds gangs that are alike hear the same answer. Where no pod has a lower priority, and
+where a pod of the gang may not preempt any, none is asked. What is answered to a gang that has
+changed meanwhile is dropped.
 
 The tick says that a gang asks; the question is made when it is fetched, in steps between which the
 cluster may change: a copy of 150,000 pods in gangs takes a tenth of a second. A journal replays who
@@ -19,7 +20,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from app.dialects.spec import GangKey
-from app.fair_queue import FairQueue
 from app.state.cache.books import Books, Snapshot
 from app.state.effects import RoomAnswer, SeekRoom
 from app.state.gang.gang import Gang, Phase
@@ -32,6 +32,7 @@ from app.state.plan.planner import Planner
 from app.state.plan.question.request import copied
 from app.state.pods.grants import Grants
 from app.state.pods.occupants import Occupants
+from app.state.preempt.asking_in_turns import AskingInTurns, Rank
 from app.state.preempt.plans.room_plans import RoomPlans
 from app.state.preempt.room import RoomRequest
 from app.state.preempt.standing import Crowd, RunningGang, Standing, seconds_of
@@ -101,7 +102,7 @@ class MakingRoom:
     reports: Reports
     room_plans: RoomPlans
     _asked: dict[GangKey, Asked] = field(default_factory=dict)
-    _waiting: FairQueue[GangKey, None] = field(default_factory=FairQueue)
+    _waiting: AskingInTurns = field(default_factory=AskingInTurns)
     _under_way: _UnderWay | None = None
     _not_before: float = 0.0  # the next question
     _answers: dict[Alike, tuple[RoomAnswer, float]] = field(default_factory=dict)
@@ -121,8 +122,7 @@ class MakingRoom:
         for _ in range(MOST_TOLD):
             if not self._waiting or self._under_way is not None or now < self._not_before:
                 return
-            _, key, _ = self._waiting.take()
-            gang = self.gangs.by_key.get(key)
+            gang = self.gangs.by_key.get(key := self._waiting.take())
             if gang is not None and self._may_ask(gang, now):
                 with confined(self.planner.on_fault, "room for gang {}", key):
                     self._ask(gang, now)
@@ -147,10 +147,8 @@ class MakingRoom:
         for _ in range(min(len(self._round), MOST_LOOKED_AT)):
             key = self._round.pop()
             gang = self.gangs.by_key.get(key)
-            if gang is None or self._waiting.contains(key.namespace, key):
-                continue
-            if self._may_ask(gang, now):
-                self._waiting.put(key.namespace, key, None)
+            if gang is not None and key not in self._waiting and self._may_ask(gang, now):
+                self._waiting.put(key, self._rank(gang))
 
     def _asked_by(self, gang: Gang, now: float) -> Asked:
         """What this gang has asked, and no other of its name."""
@@ -158,6 +156,12 @@ class MakingRoom:
         if asked is None or asked.number != gang.number:
             asked = self._asked[gang.key] = Asked(gang.number, 0, now)
         return asked
+
+    def _rank(self, gang: Gang) -> Rank:
+        """A gang whose place was lost asks as if for the first time."""
+        asked = self._asked.get(gang.key)
+        is_new = asked is None or asked.number != gang.number or asked.at_once > 0
+        return is_new, gang.membership.lowest_priority
 
     def _may_ask(self, gang: Gang, now: float) -> bool:
         asked = self._asked.get(gang.key)

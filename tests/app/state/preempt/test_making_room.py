@@ -487,6 +487,25 @@ def test_one_question_is_under_way_at_a_time_and_namespaces_take_turns():
     assert sorted(asked) == ["default", *["loud"] * 5]
 
 
+def test_the_most_important_gang_of_a_namespace_asks_before_those_that_waited_longer():
+    """A question may take as long as a pause of nine times its length: hundreds take minutes."""
+    others = [
+        replace(each, priority=100 + number)
+        for number in range(20)
+        for each in members(f"L{number}", 4)
+    ]
+    world = Operated(two_racks(), [*gang("a", *N1), *gang("b", *N2)], waiting=others)
+    world.put(*train())
+    for _ in range(13):
+        world.tick(1.0)
+        world.answer()
+    asked = [each.gang.name for each in world.told(SeekRoom)]
+    assert asked[0] == "L19"
+    at = asked.index("T")
+    assert "L0" not in asked[:at]
+    assert len(asked) < 21
+
+
 def test_three_hundred_gangs_that_are_alike_are_one_question():
     """28: each of them hears the answer."""
     alike = [
