@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,9 @@ from app.sandbox import Sandbox
 from app.sandbox.apiserver.storage.kinds import POD
 from app.setting_values import Address
 from app.settings import Settings
-from tests.app.sandbox.http import MERGE, NODES, PODS, Client, client_of, until
+from tests.app.sandbox.http import MERGE, PODS, Client, client_of, until
 from tests.certificates import HOST, pair
-from tests.cluster import GPU, RACK, collection, job, node
+from tests.cluster import RACK, collection, job
 from tests.controlplane.webhook import BROKEN, configurations
 from tests.workloads import GATE, asking, gates_of, member
 
@@ -88,47 +88,6 @@ async def test_a_namespace_is_taken_in_while_it_has_the_label_that_is_selected(
                 while await gates_tried(client, "team") != gates:
                     pass
         assert await gates_tried(client, "default") == []
-
-
-async def test_a_job_of_which_no_pod_may_fail_is_given_back_and_made_again_elsewhere(
-    tmp_path: Path,
-) -> None:
-    """The one rack is closed in part once its pods are born there, and another one comes."""
-    async with installed(tmp_path, born_seconds=10) as (sandbox, client):
-        for number in range(2):
-            await client.create(NODES, node(f"r0-{number}", labels={RACK: "r0"}, gpus=8))
-        made = job("train", pods=2, annotations=asking(required=RACK), requests={GPU: 8})
-        made["spec"]["backoffLimit"] = 0
-        assert (await client.create(JOBS, made)).status == 201
-        await until(lambda: len(sandbox.store.values(POD)) == 2)
-        first = {each.body["metadata"]["uid"] for each in sandbox.store.values(POD)}
-        assert all(gates_of(each.body) == [] for each in sandbox.store.values(POD))
-
-        await client.patch(f"{NODES}/r0-0", {"spec": {"unschedulable": True}}, MERGE)
-        for number in range(2):
-            await client.create(NODES, node(f"r1-{number}", labels={RACK: "r1"}, gpus=8))
-
-        def others() -> list[Any]:
-            found = [each.body for each in sandbox.store.values(POD)]
-            return [each for each in found if each["metadata"]["uid"] not in first]
-
-        await until(
-            lambda: len(others()) == 2 and narrowed(others()) == {"r1-0", "r1-1"}, seconds=30
-        )
-        job_now = (await client.get(f"{JOBS}/train")).body
-        assert "failed" not in job_now["status"]
-        assert job_now["spec"]["suspend"] is False
-
-
-def narrowed(pods: Iterable[Any]) -> set[str]:
-    """The nodes that these pods may go to; of one behind the gate, none."""
-    nodes: set[str] = set()
-    for each in pods:
-        affinity = (each["spec"].get("affinity") or {}).get("nodeAffinity") or {}
-        required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
-        for term in required.get("nodeSelectorTerms") or []:
-            nodes |= {value for wanted in term["matchFields"] for value in wanted["values"]}
-    return nodes
 
 
 @pytest.mark.parametrize("what", ["pod", "job"])
