@@ -21,7 +21,7 @@ from __future__ import annotations
 import enum
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from app.dialects import corral
@@ -283,6 +283,14 @@ class Gang:
         if spec is None or not has_begun:
             return True
         return not minimum.has_enough(spec, self.settled_by_leaf())
+
+    def may_start_without(self, uids: Collection[str]) -> bool:
+        """Whether the other members that have a node are all that the gang needs."""
+        spec = self.elastic_spec
+        if spec is None or self.plan.nodes.keys() & self.members.keys() <= set(uids):
+            return False
+        lacking = minimum.by_leaf(spec, (self.member(uid).leaf for uid in uids))
+        return minimum.has_enough(spec, Counter(self.settled_by_leaf()) - lacking)
 
     def planned_in_part(self) -> list[str]:
         """The planned members, by uid, that the gang may not start without more of them.

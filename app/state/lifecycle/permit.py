@@ -14,8 +14,10 @@ after 10 s at most.
 A plan is given up when it makes no progress: for `hold_seconds` no member came to /filter or /bind
 for the first time. It takes less time where refused members came to /bind again while a member
 without gates never came to /filter: kube-scheduler tries the pods that wait longest first, so its
-own filters found no node for that one, because of a volume for example. Of a gang that has started
-only members that never came to /filter lose their places: the others run, or are about to.
+own filters found no node for that one, because of a volume for example. A gang that may start
+without those that did not come loses their places alone, and starts once the others have arrived.
+Of a gang that has started only members that never came to /filter lose their places: the others
+run, or are about to.
 
 Until a member has arrived, a lost requeue or patch would keep it away: both are sent again.
 Source: kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue.go, `Update`, and
@@ -179,10 +181,22 @@ class Permit:
         kube-scheduler's own filters may reject a member that never came, because of a volume for
         example. Those that /filter rejected itself are requeued.
         """
+        if late := self._spared(gang, now):
+            self.plans.lose_rest(gang, late, now)
+            binding.progress(gang, now)
+            return
         awaited = _never_filtered(gang)
         self.plans.lose(gang, why_stuck(gang), now, losses=STUCK_LOSSES)
         if awaited:
             self._await(gang, awaited, now)
+
+    def _spared(self, gang: Gang, now: float) -> set[str]:
+        """The members that keep a gang from its start, if it may start without them; else none."""
+        if now >= gang.binding.moved_at + self.settings.hold_seconds:
+            late = gang.plan.nodes.keys() & gang.members.keys() - gang.binding.arrived
+        else:
+            late = _never_filtered(gang) - gang.rejections.sentences.keys()
+        return late if gang.may_start_without(late) else set()
 
     def _stuck_of_rest(self, gang: Gang, now: float) -> set[str]:
         """Planned members of a gang that runs which kube-scheduler is unlikely to ask about.

@@ -259,6 +259,43 @@ def test_a_needed_pod_whose_node_is_refused_costs_the_plan():
     assert world.held == {}
 
 
+def brought(world, but, seconds, asked=False):
+    """kube-scheduler takes all pods but these to /bind for so long; asked: these to /filter."""
+    for _ in range(seconds):
+        for uid, each in list(world.pods.items()):
+            if uid in but and not asked:
+                continue
+            answer = None if each.node else world.filter(each)
+            if isinstance(answer, Pinned) and uid not in but:
+                world.confirm(world.bind(each, answer.node))
+        world.tick(1.0)
+    return placed(world)
+
+
+@pytest.mark.parametrize("asked", [False, True], ids=["", "though_it_asked_about_it"])
+def test_a_pod_that_is_not_needed_and_that_kube_scheduler_never_brings_keeps_none_waiting(asked):
+    world = CrewWorld({"c": crew(4, 2)}, rack(0, 4), hands("c", "w", 4), hold_seconds=20.0)
+    late = "uid-c-w-1"
+    assert brought(world, {late}, 19, asked) == {}
+    assert len(brought(world, {late}, 4, asked)) == 3
+    assert len(brought(world, {}, 400)) == 4
+
+
+def test_pods_of_which_one_is_needed_and_that_kube_scheduler_never_brings_cost_the_plan():
+    world = CrewWorld({"c": crew(4, 3)}, rack(0, 4), hands("c", "w", 4), hold_seconds=20.0)
+    assert brought(world, {"uid-c-w-1", "uid-c-w-2"}, 100) == {}
+    assert world.held == {}
+
+
+def test_a_group_that_is_not_needed_and_that_kube_scheduler_brings_in_part_keeps_none_waiting():
+    pods = [each for at in range(2) for each in hands("c", f"t{at}", 2)]
+    nodes = [*rack(0, 2), *rack(1, 2)]
+    world = CrewWorld({"c": teams(2, 1)}, nodes, pods, hold_seconds=20.0)
+    assert len(world.held) == 4
+    assert brought(world, {"uid-c-t0-1"}, 30).keys() >= {"c-t1-0", "c-t1-1"}
+    assert brought(world, {}, 400).keys() == {each.name for each in pods}
+
+
 # -- groups that are not needed ------------------------------------------------------------------
 
 
