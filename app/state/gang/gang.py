@@ -23,6 +23,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 from app.dialects import corral
 from app.dialects.spec import FailureLimit, GangKey, GangSpec, Lifecycle, Suspension
@@ -297,17 +298,39 @@ class Gang:
 
         Their part of it has not begun, and fewer of it have a node than it needs.
         """
-        spec = self.elastic_spec
-        planned = [each for each in self.membership.unbound if each.pod.uid in self.plan.nodes]
-        if spec is None or not planned:
+        if self.elastic_spec is None:
             return []
-        posted = (each.leaf for each in planned if each.pod.uid in self.binding.posted)
+        planned = (each.pod.uid for each in self.membership.unbound)
+        return self._in_part([uid for uid in planned if uid in self.plan.nodes])
+
+    def arrived_in_part(self) -> list[str]:
+        """The members at /bind, by uid, that wait there for more of their part of the gang.
+
+        It has not begun, and fewer of it have come there than it needs.
+        """
+        spec, held = self.elastic_spec, self.binding.at_bind
+        if spec is None or not held:
+            return []
+        leaves = {self.members[uid].leaf for uid in held}
+        leaves.difference_update(self.membership.settled)
+        if not leaves - {self.members[uid].leaf for uid in islice(self.binding.posted, 64)}:
+            return []  # as of most: a look at all its pods at each arrival would take too long
+        in_part = self._in_part([uid for uid in self.binding.arrived if uid in self.members])
+        return [uid for uid in in_part if uid in held]
+
+    def _in_part(self, uids: Collection[str]) -> list[str]:
+        """Those of these members, not being bound, of whose part more are needed to begin it."""
+        spec = self.elastic_spec
+        if spec is None or not uids:
+            return []
+        leaf_of = {uid: self.members[uid].leaf for uid in uids}
+        waiting = [uid for uid in uids if uid not in self.binding.posted]
+        posted = (leaf for uid, leaf in leaf_of.items() if uid in self.binding.posted)
         settled = minimum.by_leaf(spec, posted) + Counter(self.membership.settled)
-        waiting = [each for each in planned if each.pod.uid not in self.binding.posted]
-        has = settled + minimum.by_leaf(spec, (each.leaf for each in waiting))
+        has = settled + minimum.by_leaf(spec, (leaf_of[uid] for uid in waiting))
         begun = minimum.begun(settled, runs=self.has_started)
         left_out, names = minimum.left_out(spec, has, begun), minimum.names_of(spec)
-        return [each.pod.uid for each in waiting if minimum.leaf_of(names, each.leaf) in left_out]
+        return [uid for uid in waiting if minimum.leaf_of(names, leaf_of[uid]) in left_out]
 
     @property
     def _lifecycle(self) -> Lifecycle:

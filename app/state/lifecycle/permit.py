@@ -7,7 +7,8 @@ An arrival is remembered for as long as the member's reservation stands. A large
 longer to pass kube-scheduler than that waits for an answer: then its members are never all at /bind
 at one moment. So a request whose time is up is refused alone, and the plan stays. Once every
 member has arrived, or is needed no more, the gang starts: those that are held are bound at once,
-each of the others when it comes again. A pod refused at /bind waits in kube-scheduler's back-off
+each of the others when it comes again. A part of a gang that begins as a whole after that is held
+likewise until enough of it has arrived. A pod refused at /bind waits in kube-scheduler's back-off
 for errors, which no update of the pod cuts short, so it is not requeued: it comes back by itself
 after 10 s at most.
 
@@ -68,13 +69,20 @@ class Permit:
             self._commit(gang, now)
 
     def _commit(self, gang: Gang, now: float) -> None:
-        """Bind all that are held at /bind; the gang has started from here on."""
+        """Bind all that are held at /bind; the gang has started from here on.
+
+        But for those whose part of it is to begin as a whole, and is not there yet.
+        """
+        apart = gang.arrived_in_part()
+        due = [uid for uid in gang.binding.at_bind if uid not in apart]
+        if not due:
+            return
         if not gang.has_started or gang.binding.started_with is None:
             binding.start_with(gang, started_with(gang), _started_after(gang))
-        for uid in gang.binding.at_bind:
+        for uid in due:
             self._bind(gang, uid)
         had_started = gang.has_started
-        binding.post(gang)
+        binding.post(gang, due)
         if not had_started:
             self.plans.move(gang, now)
 

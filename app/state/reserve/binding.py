@@ -47,10 +47,11 @@ def release(gang: Gang, uids: Iterable[str]) -> None:
         del gang.binding.at_bind[uid]
 
 
-def post(gang: Gang) -> None:
-    """Count the members that are held at /bind as being bound."""
-    gang.binding.posted |= gang.binding.at_bind.keys()
-    gang.binding.at_bind.clear()
+def post(gang: Gang, uids: Iterable[str]) -> None:
+    """Count these members that are held at /bind as being bound."""
+    for uid in uids:
+        del gang.binding.at_bind[uid]
+        gang.binding.posted.add(uid)
 
 
 def start_with(gang: Gang, pod_sets: str, after: str) -> None:

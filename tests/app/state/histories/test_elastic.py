@@ -287,12 +287,12 @@ def test_pods_of_which_one_is_needed_and_that_kube_scheduler_never_brings_cost_t
     assert world.held == {}
 
 
-def test_a_group_that_is_not_needed_and_that_kube_scheduler_brings_in_part_keeps_none_waiting():
+def test_a_group_that_is_not_needed_and_that_kube_scheduler_brings_in_part_has_no_place():
     pods = [each for at in range(2) for each in hands("c", f"t{at}", 2)]
     nodes = [*rack(0, 2), *rack(1, 2)]
     world = CrewWorld({"c": teams(2, 1)}, nodes, pods, hold_seconds=20.0)
     assert len(world.held) == 4
-    assert brought(world, {"uid-c-t0-1"}, 30).keys() >= {"c-t1-0", "c-t1-1"}
+    assert brought(world, {"uid-c-t0-1"}, 30).keys() == {"c-t1-0", "c-t1-1"}
     assert brought(world, {}, 400).keys() == {each.name for each in pods}
 
 
@@ -365,6 +365,22 @@ def test_a_group_that_has_not_started_starts_whole_or_not_at_all_beside_those_th
     world.delete(stranger)
     finish(world)
     assert len(placed(world, "t0")) == len(placed(world, "t1")) == 2
+
+
+def test_a_group_that_starts_beside_those_that_run_is_held_at_bind_until_it_is_whole():
+    world = CrewWorld({"c": teams(2, 1)}, [*rack(0, 2), *rack(1, 2)], hands("c", "t0", 2))
+    go(world)
+    late = hands("c", "t1", 2)
+    world.put(*late)
+    world.tick()
+    first, second = ((each, world.held[each.uid]) for each in late)
+    assert world.bind(*first) == []
+    world.tick(50.0)
+    assert world.refused == []
+    effects = world.bind(*second)
+    assert sorted(each.name for each in effects) == ["c-t1-0", "c-t1-1"]
+    world.confirm(effects)
+    assert len(placed(world, "t1")) == 2
 
 
 def test_a_lost_member_of_a_group_that_runs_is_replaced_alone():
