@@ -113,6 +113,10 @@ class RollCalls:
 
         ran, was = bool(gang.membership.bound), gang.membership.spec
         self.sort_out(gang, gang.members.values())
+        if _is_another(gang):
+            gang.succeeded.begin_anew()
+            self.notes.hurry(gang, now)
+            self.sort_out(gang, gang.members.values())
         self.planner.families.review(gang)
         self.last_places.note(gang)
         if ran and not gang.membership.bound:
@@ -195,6 +199,16 @@ class RollCalls:
         gang.membership = replace(gang.membership, problem=problem, is_unread=True)
         if gang.plan.nodes.keys() - gang.binding.posted:
             self.plans.lose(gang, "the labels of its pods are read again", now)
+
+
+def _is_another(gang: Gang) -> bool:
+    """Whether the gang has finished, and only pods are there that were made under its name since.
+
+    Until the last pod of the one that has finished is gone they are in excess of that.
+    """
+    spec = gang.membership.spec
+    has_ended = spec is not None and gang.succeeded.is_all_of(spec.pods)
+    return has_ended and not gang.membership.bound
 
 
 def _awaits_its_first(gang: Gang) -> bool:

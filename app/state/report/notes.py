@@ -84,7 +84,8 @@ def carriers(gang: Gang) -> tuple[PodRecord, ...]:
 def _missing(gang: Gang, room: str | None) -> Iterator[Annotate]:
     """`room`: the place that is to be noted; None: that is not looked at."""
     text = gang.succeeded.text
-    for pod in carriers(gang):
+    # Where nothing is to be remembered no pod says otherwise.
+    for pod in carriers(gang) if text else [each.pod for each in gang.members.values()]:
         if pod.annotations.get(corral.SUCCEEDED, "") != text:
             yield Annotate(pod.namespace, pod.name, pod.uid, ((corral.SUCCEEDED, text),))
     if room is not None:

@@ -6,8 +6,10 @@
 A succeeded pod is not replaced (KEP-976 "Retrying Failed Pods"), so its gang has one pod fewer for
 good. The pod itself says so for as long as it exists. What is said of it after that stands on live
 members of its gang: how many are gone, and which of those present are counted, so that none counts
-twice whatever was deleted while Corral did not run. Another Corral, that of the replica or the one
-before, may have seen what this one has not: its notes are read whenever the watch shows them.
+twice whatever was deleted while Corral did not run. Once all of its pods have succeeded and are
+gone, those that exist are another gang's, of the same name: nothing is remembered then. Another
+Corral, that of the replica or the one before, may have seen what this one has not: its notes are
+read whenever the watch shows them.
 """
 
 from __future__ import annotations
@@ -64,6 +66,14 @@ class SucceededPods:
         for pod_set in list(self.gone)[MOST_KINDS:]:
             del self.gone[pod_set]
         self._unsettled.clear()
+
+    def is_all_of(self, pods: int) -> bool:
+        """Whether so many have succeeded and all of them are gone: no pod of the gang is left."""
+        return not self.present and self.gone.total() >= pods > 0
+
+    def begin_anew(self) -> None:
+        """The pods that exist are of another gang of the same name."""
+        self.gone.clear()
 
     @property
     def text(self) -> str:

@@ -15,7 +15,7 @@ from app.kube.watch.events import Listed
 from app.state.effects import Annotate
 from app.state.filter_result import Rejected
 from app.state.gang.members.succeeded import SucceededPods
-from app.state.report.notes import GONE_SECONDS, PRESENT_SECONDS
+from app.state.report.notes import GONE_SECONDS, PRESENT_SECONDS, SEEN_SECONDS
 from tests.app.state.lost import PREFIX, failed, replacement, started
 from tests.app.state.world import World, four_racks, racks
 from tests.records import RACK, REQUIRED, group, job, job_pods, pod
@@ -252,6 +252,53 @@ def test_only_replacements_of_the_same_pod_set_are_one_too_many():
     world.tick()
     assert isinstance(world.filter(world.pods["uid-w9"]), Rejected)
     assert world.schedule(world.pods["uid-d9"])
+
+
+def finished_and_made_again(pods=3):
+    """A group that has succeeded, of which one pod is left; all of another of its name exist."""
+    world = started(total=3)
+    for uid in ("uid-g0", "uid-g1", "uid-g2"):
+        world.put(succeeded(world, uid))
+    world.delete(world.pods["uid-g1"], world.pods["uid-g2"])
+    new = [replacement(f"n{number}", total=3) for number in range(pods)]
+    world.put(*new)
+    world.tick(GONE_SECONDS)
+    assert world.held == {}
+    return with_notes(world), new
+
+
+@pytest.mark.parametrize("restarts", [False, True], ids=["", "after_a_restart"])
+def test_a_group_made_again_under_its_name_starts_once_the_pods_before_are_gone(restarts):
+    world, new = finished_and_made_again()
+    world.delete(world.pods["uid-g0"])
+    world = restarted(world) if restarts else world
+    world.tick(1.1)
+    assert len(racks(world.schedule(*new))) == 1
+    assert all(world.pods[each.uid].node for each in new)
+
+
+def test_a_group_made_again_waits_for_all_of_its_own_pods():
+    world, new = finished_and_made_again(pods=2)
+    world.delete(world.pods["uid-g0"])
+    world.tick(1.1)
+    assert world.held == {}
+    world.put(replacement("n2", total=3))
+    assert world.held.keys() == {*(each.uid for each in new), "uid-n2"}
+
+
+def test_no_pod_of_a_group_made_again_says_what_the_one_before_had_done():
+    world, new = finished_and_made_again()
+    world.delete(world.pods["uid-g0"])
+    world.tick(1.1)
+    world.schedule(*new)
+    world.tick(SEEN_SECONDS)
+    with_notes(world)
+    assert not any(world.pods[each.uid].annotations.get(corral.SUCCEEDED) for each in new)
+    again = restarted(world)
+    again.put(failed(again, "uid-n0"))
+    again.put(replacement("n9", total=3))
+    again.tick(1.1)
+    assert again.schedule(again.pods["uid-n9"])
 
 
 # -- notes --------------------------------------------------------------------------------------
