@@ -290,7 +290,7 @@ def spec_of(key: GangKey, owners: Collection[WorkloadRecord], reads: Reads) -> G
     return gang_of(
         key,
         f"spec of JobSet {key.name}",
-        [*leaves, *_leaves_to_come(whole, leaves, reads)],
+        [*leaves, *(() if whole.is_finished else _leaves_to_come(whole, leaves, reads))],
         # None: no pod can be there yet but one that comes before the record of its Job.
         starts_with=_first_pods(there) + _first_pods_once_all_begin(beginning) or None,
         lifecycle=lifecycle,

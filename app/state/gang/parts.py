@@ -65,6 +65,7 @@ class Absent:
     due_at: float = math.inf  # no placeholder's time is up before
     too_many: int = 0  # pods to come that have no placeholders: more than the namespace may hold
     is_cut: bool = False  # some pods to come, or spares, have no placeholders for that reason
+    is_between: bool = False  # all that ran have done their work, and the next are to come
 
 
 @dataclass(slots=True)

@@ -11,7 +11,8 @@ its role. The first pod of that role to join takes it over, together with the no
 exists comes before those that do not: where it has no other place, theirs are searched too.
 
 No capacity is kept from others for pods that never come: once the gang has started, the places
-of pods to come end `absent_seconds` after the last of them came, until another one comes.
+of pods to come end `absent_seconds` after the last of them came, until another one comes. They stay
+for as long when all that ran have done their work: the next may be made because of that.
 """
 
 from __future__ import annotations
@@ -55,13 +56,16 @@ def review(gang: Gang, now: float, seconds: float, most: int) -> int:
     how many at most. Returns the number of pods to come whose places were held until now, and are
     not any more.
     """
-    is_over = not gang.membership.members_live or bool(gang.membership.problem or gang.ending)
+    absent = gang.absent
+    absent.is_between = _is_between(gang, now)
+    is_idle = not (gang.membership.members_live or absent.is_between)
+    is_over = is_idle or bool(gang.membership.problem or gang.ending)
     _renew(gang, now, seconds)
     over = [uid for uid, each in gang.placeholders.items() if is_over or _is_late(gang, each, now)]
     given_up = [uid for uid in over if gang.placeholders[uid].is_to_come and uid in gang.plan.nodes]
     for uid in over:
         del gang.placeholders[uid]
-    gang.absent.too_many, gang.absent.is_cut = 0, False
+    absent.too_many, absent.is_cut = 0, False
     if is_over:
         return 0
     _drop_spares(gang, most)
@@ -111,11 +115,21 @@ def _end_of(gang: Gang, place: Placeholder) -> float:
     return min(place.until, gang.absent.until) if place.is_to_come else place.until
 
 
+def _is_between(gang: Gang, now: float) -> bool:
+    """Whether the pods that ran have done their work, and others are made once they have."""
+    if gang.has_started or not gang.membership.to_come:
+        return False
+    is_timed = now < gang.absent.until < math.inf
+    return is_timed and any(each.is_done for each in gang.members.values())
+
+
 def _renew(gang: Gang, now: float, seconds: float) -> None:
     """Let the time of places for pods to come begin when the gang starts or one of them comes."""
     spec, absent = gang.membership.spec, gang.absent
     present = 0 if spec is None else spec.pods - gang.membership.vacant
-    if not gang.has_started:
+    if absent.is_between and not gang.membership.members_live:
+        absent.most_present = present  # the next ones are others
+    elif not (gang.has_started or absent.is_between):
         absent.until, absent.most_present = math.inf, present
     elif absent.until == math.inf or present > absent.most_present:
         said = None if spec is None else spec.lifecycle.absent_seconds

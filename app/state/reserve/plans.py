@@ -393,7 +393,7 @@ class Plans:
         wanted = gang.may_be_planned()
         for uid in [uid for uid in gang.plan.nodes if uid not in wanted]:
             self.reservations.end(gang, uid, messages.plan_lost(gang.key, "the pod has gone"))
-        if gang.plan.nodes and not gang.has_started:
+        if gang.plan.nodes and not (gang.has_started or gang.absent.is_between):
             if not gang.membership.is_complete or gang.is_short:
                 self.lose(gang, "a member has gone", now)
             elif gang.absent.too_many:

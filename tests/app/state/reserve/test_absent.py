@@ -337,3 +337,81 @@ def test_a_pod_to_come_is_like_the_first_of_those_that_are_there():
     world = World(four_racks(), [second, first])
     (place,) = world.gang().placeholders.values()
     assert dict(place.member.pod.request)[GPU] == 8
+
+
+# -- between two Jobs of a JobSet, of which one is made once the other has ended -------------------
+
+
+def between(**settings) -> World:
+    """The first Job of a JobSet has ended, and the next one is not there yet."""
+    world = of_first_job(**settings)
+    for uid in ("uid-js-a-0-0", "uid-js-a-0-1"):
+        world.put(msgspec.structs.replace(world.pods[uid], phase="Succeeded"))
+        world.tick()
+    (a,) = (each for each in world.engine.objects.by_uid.values() if each.kind == "Job")
+    world.put(msgspec.structs.replace(a, completions=2, succeeded=2, is_finished=True))
+    world.tick()
+    return world
+
+
+def test_places_for_the_next_job_are_held_when_the_one_before_has_ended():
+    world = between()
+    kept = sorted(world.held.values())
+    assert len(kept) == 2
+    answer = world.filter(pod("stranger", gpus=8))
+    assert set(kept) <= answer.without
+    job_b, pods = world.later
+    world.put(job_b, *pods)
+    world.tick()
+    assert [world.held[each.uid] for each in pods] == kept
+    assert sorted(world.schedule(*pods).values()) == kept
+    world.tick()
+    assert world.gang().phase is Phase.RUNNING
+
+
+def test_they_are_given_up_if_it_does_not_come():
+    world = between(absent_seconds=50.0)
+    world.tick(48.0)
+    assert len(world.held) == 2
+    world.tick(2.0)
+    assert world.held == {}
+
+
+def test_they_end_with_the_job_set_and_with_its_pods():
+    world = between()
+    (whole,) = (each for each in world.engine.objects.by_uid.values() if each.kind == "JobSet")
+    world.put(msgspec.structs.replace(whole, is_finished=True))
+    world.tick()
+    assert world.held == {}
+    world = between()
+    world.delete(*world.pods.values())
+    assert world.held == {}
+
+
+def test_each_pod_of_the_next_job_renews_their_time_and_starts_like_any_that_comes_later():
+    world = between(absent_seconds=50.0)
+    world.tick(40.0)
+    job_b, (first, second) = world.later
+    world.put(job_b, first)
+    world.tick(1.0)
+    assert first.uid in world.held
+    assert len(world.held) == 2
+    assert world.schedule(first)
+    world.tick(40.0)
+    (kept,) = world.held.values()
+    world.put(second)
+    world.tick()
+    assert world.schedule(second) == {second.name: kept}
+
+
+def test_the_next_job_starts_as_a_whole_if_places_are_lost_meanwhile():
+    world = between()
+    world.put(not_ready(min(world.held.values())))
+    world.tick()
+    job_b, pods = world.later
+    world.put(job_b, pods[0])
+    world.tick(2.0)
+    assert world.held == {}
+    world.put(pods[1])
+    world.tick(2.0)
+    assert len(racks(world.schedule(*pods))) == 1
