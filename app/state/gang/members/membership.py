@@ -264,10 +264,11 @@ def _places_left(
     """
     pods = Counter({leaf.name: leaf.pods for leaf in spec.leaves() if leaf.name})
     if not pods:
-        # Once nothing of it runs it starts anew, with whatever pods come then.
-        started = dict(next((each.started_with for each in everyone if each.started_with), ()))
-        size = sum(started.values())
-        if size != spec.pods or not any(_counts(each, spec) for each in everyone):
+        # Once nothing of it runs it starts anew, with whatever pods come then: those that have
+        # failed may be of an earlier start.
+        counted = (each.started_with for each in everyone if _counts(each, spec))
+        started = dict(next(filter(None, counted), ()))
+        if sum(started.values()) != spec.pods:
             return Counter()  # it does not run, or its size has changed since it started
         pods.update(_named_now(started, everyone))
     for member in everyone:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import msgspec
 
 from app.dialects.corral import POD_SETS
+from app.kube.core.objects import PodRecord
 from app.state.effects import Bind, Delete
-from tests.app.state.stories import go
+from tests.app.state.stories import finish, go, turn
 from tests.app.state.world import World, four_racks
 from tests.records import RACK, group, pod
+
+ROLE_HASH = "kueue.x-k8s.io/role-hash"
 
 
 def driver(name="driver", **more):
@@ -25,6 +28,15 @@ def started(**settings):
     go(world)
     assert all(each.node for each in world.pods.values())
     return world
+
+
+def of_roles(start: str, **pods: int) -> list[PodRecord]:
+    """Pods of a group of four, so many of each role."""
+    return [
+        pod(f"{start}{role}{at}", annotations={**group("g", 4, RACK), ROLE_HASH: role})
+        for role, count in pods.items()
+        for at in range(count)
+    ]
 
 
 def fail(world, name):
@@ -100,3 +112,18 @@ def test_kep_976_with_indexes_the_youngest_is_one_too_many_not_the_highest_index
     pods = [numbered(1, 0, "oldest"), numbered(0, 1, "second"), numbered(0, 2, "youngest")]
     world = World(four_racks(), pods, delete_excess_pods=True)
     assert [effect.name for effect in world.told(Delete)] == ["youngest"]
+
+
+def test_a_group_that_starts_anew_with_other_pod_sets_counts_those():
+    """Pods of its earlier start have failed, and are still there."""
+    world = World(four_racks(), of_roles("a", d=1, w=3))
+    finish(world)
+    for uid in list(world.pods):
+        turn(world, uid, "Failed")
+    world.put(*of_roles("b", d=2, w=2))
+    finish(world)
+    assert all(world.pods[f"uid-b{name}"].node for name in ("d0", "d1", "w0", "w1"))
+    world.delete(world.pods["uid-bd0"])
+    world.put(*of_roles("c", d=1))
+    finish(world)
+    assert world.pods["uid-cd0"].node
