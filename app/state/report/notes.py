@@ -83,9 +83,12 @@ def carriers(gang: Gang) -> tuple[PodRecord, ...]:
 
 def _missing(gang: Gang, room: str | None) -> Iterator[Annotate]:
     """`room`: the place that is to be noted; None: that is not looked at."""
-    text = gang.succeeded.text
-    # Where nothing is to be remembered no pod says otherwise.
-    for pod in carriers(gang) if text else [each.pod for each in gang.members.values()]:
+    text, its = gang.succeeded.text, carriers(gang)
+    if gang.succeeded.is_unsettled:
+        its = ()  # what they say has not been taken in yet
+    elif not text:
+        its = tuple(each.pod for each in gang.members.values())  # none may say otherwise
+    for pod in its:
         if pod.annotations.get(corral.SUCCEEDED, "") != text:
             yield Annotate(pod.namespace, pod.name, pod.uid, ((corral.SUCCEEDED, text),))
     if room is not None:

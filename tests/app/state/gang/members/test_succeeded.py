@@ -340,6 +340,19 @@ def test_a_note_that_does_not_show_is_written_again_and_one_that_does_is_not():
     assert noted(world) == ["g1", "g2"] * 3
 
 
+def test_a_note_that_has_not_been_taken_in_yet_is_not_written_over():
+    world = started()
+    world.put(succeeded(world, "uid-g2"))
+    world.delete(world.pods["uid-g2"])
+    world.tick(GONE_SECONDS)
+    again = started()
+    again.put(*with_notes(world).pods.values())  # what another Corral has noted
+    gang, notes = again.gang(), again.engine.notes
+    notes.note_room(gang.key, "b0/r0", again.now)
+    written = list(notes.written(again.engine.gangs.by_key, again.now))
+    assert not any(corral.SUCCEEDED in dict(each.annotations) for each in written)
+
+
 def test_a_note_is_read_once_and_not_with_every_event():
     world = started()
     world.put(succeeded(world, "uid-g0"))
