@@ -288,10 +288,20 @@ class Gang:
     def may_start_without(self, uids: Collection[str]) -> bool:
         """Whether the other members that have a node are all that the gang needs."""
         spec = self.elastic_spec
-        if spec is None or self.plan.nodes.keys() & self.members.keys() <= set(uids):
+        rest = [uid for uid in self.plan.nodes if uid in self.members and uid not in uids]
+        if spec is None or len(self._in_part(rest)) == len(rest):
             return False
         lacking = minimum.by_leaf(spec, (self.member(uid).leaf for uid in uids))
         return minimum.has_enough(spec, Counter(self.settled_by_leaf()) - lacking)
+
+    def needs(self, uids: Collection[str]) -> bool:
+        """Whether it has too few other members that have a node or could get one."""
+        spec = self.elastic_spec
+        if spec is None:
+            return True
+        others = (each.leaf for each in self.membership.unbound if each.pod.uid not in uids)
+        has = minimum.by_leaf(spec, others) + Counter(self.membership.settled)
+        return not minimum.has_enough(spec, has)
 
     def planned_in_part(self) -> list[str]:
         """The planned members, by uid, that the gang may not start without more of them.

@@ -195,7 +195,7 @@ class Permit:
             return
         awaited = _never_filtered(gang)
         self.plans.lose(gang, why_stuck(gang), now, losses=STUCK_LOSSES)
-        if awaited:
+        if awaited and gang.needs(awaited):
             self._await(gang, awaited, now)
 
     def _spared(self, gang: Gang, now: float) -> set[str]:

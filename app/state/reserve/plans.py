@@ -345,7 +345,10 @@ class Plans:
         if not awaited:
             return
         unbound = {member.pod.uid for member in gang.membership.unbound}
-        is_over = gang.has_started and not (is_rest and unbound <= awaited)
+        if gang.has_started:
+            is_over = not (is_rest and unbound <= awaited)
+        else:
+            is_over = not gang.needs(awaited)
         needless = awaited if is_over else awaited - unbound
         if binding.stop_waiting_for(gang, frozenset(needless)):
             self.queue.resume(gang, now)

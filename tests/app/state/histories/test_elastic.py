@@ -281,6 +281,16 @@ def test_a_pod_that_is_not_needed_and_that_kube_scheduler_never_brings_keeps_non
     assert len(brought(world, {}, 400)) == 4
 
 
+def test_a_gang_waits_for_no_pod_of_those_it_has_enough_of_without():
+    first, *others = hands("c", "w", 3)
+    world = CrewWorld({"c": crew(3, 1)}, rack(0, 4), [first], hold_seconds=20.0)
+    assert world.held.keys() == {first.uid}
+    assert brought(world, {first.uid}, 25) == {}
+    assert world.gang("c").binding.awaited == {first.uid}
+    world.put(*others)
+    assert brought(world, {first.uid}, 35).keys() == {each.name for each in others}
+
+
 def test_pods_of_which_one_is_needed_and_that_kube_scheduler_never_brings_cost_the_plan():
     world = CrewWorld({"c": crew(4, 3)}, rack(0, 4), hands("c", "w", 4), hold_seconds=20.0)
     assert brought(world, {"uid-c-w-1", "uid-c-w-2"}, 100) == {}
