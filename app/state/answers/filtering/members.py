@@ -113,7 +113,7 @@ class Filtering:
         # Posted: another leader's attempt; ours is at the API server already.
         if uid in gang.binding.posted or _is_probe(pod, candidates):
             return Rejected(messages.planned_elsewhere(gang.key))
-        is_sample = self.sampling.is_sample(len(candidates))
+        is_sample = self.sampling.is_sample(len(candidates), pod.shape)
         if is_sample:
             if self.requeues.point(gang, pod):
                 return Rejected(messages.planned_elsewhere(gang.key))

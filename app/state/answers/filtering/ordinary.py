@@ -57,7 +57,7 @@ class OrdinaryPods:
         self.grants.refuse(pod.uid, without)
         if without and without.issuperset(candidates.names()):
             self.rejected_pods.add(pod, request)
-            if self.sampling.is_sample(len(candidates)) and room.has_room(
+            if self.sampling.is_sample(len(candidates), pod.shape) and room.has_room(
                 self.books, request, without
             ):
                 self.rejected_pods.try_again(pod, now)  # its next sample begins at another node
