@@ -10,6 +10,7 @@ Not read: HTTPS_PROXY and ~/.netrc. A proxy is named by `proxy-url` in the kubec
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import ssl
 import time
@@ -30,7 +31,7 @@ _Load = Callable[[], Awaitable[None]]
 
 
 class Credentials:
-    """An address, a TLS context made once, and headers that stay valid as tokens rotate."""
+    """An address, and a TLS context and headers that stay valid as files and tokens rotate."""
 
     def __init__(
         self, configuration: Configuration, renew: _Load, clock: Callable[[], float]
@@ -40,11 +41,11 @@ class Credentials:
         self._clock = clock
         self._renew_at = clock() + RENEW_SECONDS
         self._renewing: asyncio.Task[None] | None = None  # the last one
-        self._certificate = _certificate_version(configuration)
         self.url: str = (configuration.host or "").rstrip("/")
         self.proxy: str | None = configuration.proxy
         self.server_name: str | None = configuration.tls_server_name
         self.tls = _tls_context(configuration) if self.url.startswith("https:") else None
+        self._pem = _pem_read(configuration) if self.tls is not None else None
 
     @classmethod
     async def from_kubeconfig(
@@ -134,10 +135,10 @@ class Credentials:
         try:
             async with asyncio.timeout(LOAD_SECONDS):
                 await self._renew()
-            version = _certificate_version(self._configuration)
-            if self.tls is not None and version != self._certificate:
-                _load_certificate(self.tls, self._configuration)  # for connections from here on
-                self._certificate = version
+            pem = _pem_read(self._configuration) if self.tls is not None else None
+            if pem != self._pem:
+                # Another one, for connections from here on: an authority cannot be taken out of it.
+                self.tls, self._pem = _tls_context(self._configuration), pem
         except Exception:
             # A half-written file, a plugin that fails: what we have may still be valid. If not,
             # every request says so as a 401, and the next renewal is a minute away.
@@ -148,18 +149,22 @@ def _tls_context(configuration: Configuration) -> ssl.SSLContext:
     context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
     # Python 3.13 is strict by default; the CAs of many clusters lack the key identifiers.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    _load_certificate(context, configuration)
+    if configuration.cert_file:
+        context.load_cert_chain(configuration.cert_file, configuration.key_file)
     if not configuration.verify_ssl:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context
 
 
-def _load_certificate(context: ssl.SSLContext, configuration: Configuration) -> None:
-    if configuration.cert_file:
-        context.load_cert_chain(configuration.cert_file, configuration.key_file)
+def _pem_read(configuration: Configuration) -> tuple[str | None, bytes, str | None, bytes]:
+    """The files of who signs for the API server and of our certificate, and what they say.
+
+    Their times say less: kubelet writes an authority anew with every token.
+    """
+    authority, certificate = configuration.ssl_ca_cert, configuration.cert_file
+    return authority, _digest(authority), certificate, _digest(certificate)
 
 
-def _certificate_version(configuration: Configuration) -> tuple[str, int] | None:
-    path = configuration.cert_file
-    return (path, Path(path).stat().st_mtime_ns) if path else None
+def _digest(path: str | None) -> bytes:
+    return hashlib.sha256(Path(path).read_bytes()).digest() if path else b""

@@ -39,7 +39,10 @@ _STATUS = msgspec.json.Decoder(wire.Status)
 
 
 class Access(Protocol):
-    """Address and identity; `credentials.Credentials`, or a plain one for a local server."""
+    """Address and identity; `credentials.Credentials`, or a plain one for a local server.
+
+    `tls` may be another one later.
+    """
 
     url: str
     proxy: str | None
@@ -57,11 +60,7 @@ class Transport:
     def __init__(self, access: Access, *, connections: int = CONNECTIONS) -> None:
         self._access = access
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                limit=connections,
-                ssl=access.tls if access.tls is not None else True,
-                keepalive_timeout=IDLE_SECONDS,
-            ),
+            connector=aiohttp.TCPConnector(limit=connections, keepalive_timeout=IDLE_SECONDS),
             headers={"User-Agent": "corral", "Accept": _JSON, "Accept-Encoding": "identity"},
             cookie_jar=aiohttp.DummyCookieJar(),
             read_bufsize=READ_BYTES,
@@ -186,6 +185,8 @@ class Transport:
             headers={**headers, **identity},
             timeout=timeout,
             allow_redirects=False,
+            # By it connections are told apart: those of an authority before are not used again.
+            ssl=self._access.tls if self._access.tls is not None else True,
             proxy=self._access.proxy,
             server_hostname=self._access.server_name,
         )

@@ -127,6 +127,14 @@ async def test_a_server_without_tls_needs_no_context(tmp_path):
     assert credentials.tls is None
 
 
+async def test_of_a_server_without_tls_no_authority_is_read(tmp_path, clock):
+    gone = str(tmp_path / "gone.crt")
+    path = kubeconfig(tmp_path, {"token": "t"}, **{"certificate-authority": gone})
+    credentials = await Credentials.from_kubeconfig(path, clock=clock)
+    clock.now += RENEW_SECONDS
+    assert await credentials.headers() == {"Authorization": "Bearer t"}
+
+
 async def test_a_refused_identity_is_renewed_earlier(tmp_path, clock):
     token = tmp_path / "token"
     token.write_text("first")

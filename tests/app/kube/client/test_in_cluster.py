@@ -10,12 +10,14 @@ import certifi
 import pytest
 
 from app.errors import Unreachable
+from app.kube.client.credentials import RENEW_SECONDS, Credentials
 from app.kube.client.transport import Transport
 from app.main import build
 from app.setting_values import Address
 from app.settings import Settings
 from tests.app.kube.apiserver import Server, reply, serving
 from tests.app.kube.service_account import HOST, mounted, server_tls
+from tests.certificates import pair, replace
 
 STRICT = ssl.VERIFY_X509_PARTIAL_CHAIN | ssl.VERIFY_X509_STRICT
 
@@ -92,3 +94,34 @@ async def test_another_authority_is_not_trusted(server, tmp_path, strict):
     with pytest.raises(Unreachable, match=r"(?i)certificate verify failed"):
         await version_of(await Transport.in_cluster(account))
     assert server.asked == []
+
+
+async def test_an_authority_that_is_replaced_is_trusted_from_then_on(server, tmp_path, clock):
+    account = mounted(tmp_path / "account", "of-the-pod")
+    authority = account / "ca.crt"
+    right, wrong = authority.read_bytes(), pair("another").certificate
+    replace(authority, wrong)
+    transport = Transport(Credentials.in_cluster(account, clock=clock))
+    with pytest.raises(Unreachable, match=r"(?i)certificate verify failed"):
+        await transport.request("GET", "/version")
+    replace(authority, right)
+    clock.now += RENEW_SECONDS
+    assert await version_of(transport) == b'{"major": "1"}'
+
+
+async def test_an_authority_that_was_replaced_is_trusted_no_more(server, tmp_path, clock):
+    account = mounted(tmp_path / "account", "of-the-pod")
+    transport = Transport(Credentials.in_cluster(account, clock=clock))
+    assert await transport.request("GET", "/version") == b'{"major": "1"}'
+    replace(account / "ca.crt", pair("another").certificate)
+    clock.now += RENEW_SECONDS
+    with pytest.raises(Unreachable, match=r"(?i)certificate verify failed"):
+        await version_of(transport)
+
+
+async def test_an_authority_that_cannot_be_read_leaves_the_one_before(server, tmp_path, clock):
+    account = mounted(tmp_path / "account", "of-the-pod")
+    transport = Transport(Credentials.in_cluster(account, clock=clock))
+    replace(account / "ca.crt", b"-----BEGIN CERTIFICATE-----\n")
+    clock.now += RENEW_SECONDS
+    assert await version_of(transport) == b'{"major": "1"}'
