@@ -94,7 +94,7 @@ class TakingOver:
     ) -> None:
         self._lease, self._engine, self._lead = lease, engine, lead
         self._watched = watched
-        self._pages = Pages(server, seconds=LIST_SECONDS)
+        self._pages = Pages(server, seconds=LIST_SECONDS, sleep=sleep)
         self._clock, self._sleep = clock, sleep
         self._leads = False
         self._term: object = None  # of the Lease, while we lead

@@ -4,17 +4,22 @@
          ▲                                     │
          └── few bytes: twice as many next ◀───┘
 
-A tenant may have objects of 1.5 MiB, and ten as JSON: no list fails for that.
+A tenant may have objects of 1.5 MiB, and ten as JSON: no list fails for that. Nor does it begin
+again where one of its pages is refused for now: of 300 pages one often is while the API server has
+too much to do, and to ask it for all of them again would give it more.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from random import Random
 from typing import Protocol
 
 import msgspec
 
-from app.errors import DecodeError, TooLong
+from app.errors import ApiError, DecodeError, TooLong, Unreachable
+from app.kube.client.backoff import Backoff
 from app.kube.client.transport import LONGEST_OBJECT
 from app.kube.decoding import wire
 
@@ -23,6 +28,8 @@ PAGE_SECONDS = 60.0  # Kubernetes' own objective for a whole list is 30
 PAGE_BYTES = 2**22  # to aim at: a page is taken apart in one step of 4 ms
 MOST_PAGE_BYTES = 2 * PAGE_BYTES  # beyond that fewer objects are asked for, down to a single one
 MOST_PAGES = 10_000  # a server that never ends its list is broken
+MOST_TRIES = 5  # of one page; then it is for the caller to begin again
+LONGEST_PAUSE = 30.0  # seconds between two: what a page is asked for by lasts five minutes
 
 _PAGE = msgspec.json.Decoder(wire.Page)
 
@@ -41,16 +48,28 @@ class Reads(Protocol):
     ) -> bytes: ...
 
 
+def _nothing(_problem: ApiError) -> None:
+    pass
+
+
 class Pages:
     """Reads lists from one API server, and remembers how many objects are few bytes.
 
-    Units: `seconds` for one page.
+    `on_problem`: told why a page is asked for again. Units: `seconds` for one page.
     """
 
     def __init__(
-        self, server: Reads, *, most_objects: int = PAGE_OBJECTS, seconds: float = PAGE_SECONDS
+        self,
+        server: Reads,
+        *,
+        most_objects: int = PAGE_OBJECTS,
+        seconds: float = PAGE_SECONDS,
+        on_problem: Callable[[ApiError], None] = _nothing,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        rng: Random | None = None,
     ) -> None:
         self._server, self._most_objects, self._seconds = server, most_objects, seconds
+        self._on_problem, self._sleep, self._rng = on_problem, sleep, rng or Random()
         self._objects = most_objects
 
     async def of(
@@ -63,7 +82,9 @@ class Pages:
         """
         token = ""
         for _ in range(MOST_PAGES):
-            body = await self._read(path, {**(params or {}), **_at(token)})
+            # Of one that has not begun nothing would be lost: its caller knows when to ask again.
+            tries = MOST_TRIES if token else 1
+            body = await self._read(path, {**(params or {}), **_at(token)}, tries)
             fitting = self._objects * PAGE_BYTES // max(len(body), 1)
             self._objects = max(1, min(fitting, 2 * self._objects, self._most_objects))
             try:
@@ -76,8 +97,9 @@ class Pages:
                 return
         raise DecodeError(f"list of {path}: over {MOST_PAGES} pages")
 
-    async def _read(self, path: str, params: Mapping[str, str]) -> bytes:
+    async def _read(self, path: str, params: Mapping[str, str], tries: int) -> bytes:
         """The bytes of a page, with as many objects as are not too many bytes."""
+        backoff = Backoff(self._rng)
         while True:
             objects = self._objects
             try:
@@ -92,6 +114,15 @@ class Pages:
                 if objects == 1:
                     raise
                 self._objects = max(1, objects // 4)
+            except ApiError as error:
+                tries -= 1
+                asked = error.retry_after or 0.0
+                # Without an answer it is not known that there is a server that knows the token.
+                is_refused = error.may_pass and not isinstance(error, Unreachable)
+                if not (is_refused and tries) or asked > LONGEST_PAUSE:
+                    raise
+                self._on_problem(error)
+                await self._sleep(max(asked, backoff.pause()))
 
 
 def _at(token: str) -> dict[str, str]:

@@ -137,7 +137,12 @@ class Reflector:
         self._heard_at = self._pace.clock()
         self._turn = _Turn()
         self._pages = Pages(
-            source, most_objects=self._pace.page_objects, seconds=self._pace.page_seconds
+            source,
+            most_objects=self._pace.page_objects,
+            seconds=self._pace.page_seconds,
+            on_problem=partial(on_problem, resource.kind),
+            sleep=self._pace.sleep,
+            rng=self._pace.rng,
         )
         self.is_synced = False  # one Listed has been delivered; stays true through later trouble
 

@@ -29,7 +29,7 @@ from app.kube.client.transport import LONGEST_OBJECT
 from app.kube.core.aside import LARGE_BYTES
 from app.kube.decoding.label_keys import LabelKeys
 from app.kube.watch.events import Applied, Deleted, Event, Listed
-from app.kube.watch.pages import MOST_PAGE_BYTES, PAGE_BYTES
+from app.kube.watch.pages import MOST_PAGE_BYTES, MOST_TRIES, PAGE_BYTES
 from app.kube.watch.reflector import (
     BYTES_PER_TURN,
     EVENTS_PER_TURN,
@@ -369,6 +369,56 @@ async def test_a_page_that_is_forgotten_restarts_the_list(server, transport):
         await heard.wait_until(lambda: len(heard.events) == 1)
     assert heard.said == ["listed b c"]
     assert queries(server, "continue")[:4] == [None, "next", None, "other"]
+
+
+async def test_a_page_that_is_refused_for_now_is_asked_for_again_and_not_those_before_it(
+    server, transport
+):
+    heard = Heard()
+    server.script = [
+        page([node("a", 1)], "10", more="next"),
+        refusal(429, "TooManyRequests", Retry_After="7"),
+        refusal(503, "ServiceUnavailable"),
+        page([node("b", 1)], "10", more="other"),
+        refusal(500, "InternalError"),
+        page([node("c", 1)], "10"),
+    ]
+    async with reflecting(transport, heard):
+        await heard.wait_until(lambda: len(heard.events) == 1)
+    assert heard.said == ["listed a b c"]
+    assert queries(server, "continue")[:6] == [None, "next", "next", "next", "other", "other"]
+    assert [problem.status for problem in heard.problems] == [429, 503, 500]
+    assert heard.pauses[0] == 7.0
+    assert all(0.5 <= pause <= 8.0 for pause in heard.pauses)
+
+
+async def test_a_page_that_is_refused_again_and_again_restarts_the_list(server, transport):
+    heard = Heard()
+    server.script = [
+        page([node("a", 1)], "10", more="next"),
+        *[refusal(503, "ServiceUnavailable")] * MOST_TRIES,
+        page([node("b", 1)], "12"),
+    ]
+    async with reflecting(transport, heard):
+        await heard.wait_until(lambda: len(heard.events) == 1)
+    assert heard.said == ["listed b"]
+    assert len(heard.problems) == MOST_TRIES
+
+
+@pytest.mark.parametrize("is_cut", [True, False])
+async def test_a_page_that_is_not_answered_or_only_much_later_restarts_the_list(
+    server, transport, is_cut
+):
+    heard = Heard()
+    late = refusal(503, "ServiceUnavailable", Retry_After="120")
+    server.script = [
+        page([node("a", 1)], "10", more="next"),
+        server.watch([b"{"], then="cut") if is_cut else late,
+        page([node("b", 1)], "12"),
+    ]
+    async with reflecting(transport, heard):
+        await heard.wait_until(lambda: len(heard.events) == 1)
+    assert heard.said == ["listed b"]
 
 
 @pytest.mark.parametrize(
