@@ -19,7 +19,10 @@ A pod that fits nowhere is not here: it is an answer.
 
 from __future__ import annotations
 
+import re
 from http import HTTPStatus
+
+_IS_OF_RIGHTS = re.compile(r'User "[^"]*" cannot [a-z]+ (?:resource|path) "')
 
 
 class CorralError(Exception):
@@ -69,7 +72,16 @@ class ApiError(CorralError):
 
 
 class Forbidden(ApiError):
-    """403: our identity may not do this."""
+    """403: our identity may not do this, or a policy does not let anyone."""
+
+    @property
+    def is_of_rights(self) -> bool:
+        """Whether we lack the right, and not what we send is what is refused.
+
+        So it may be for a moment: an API server that starts has not read yet who may do what.
+        Source: k8s.io/apiserver pkg/endpoints/handlers/responsewriters/errors.go (v0.36).
+        """
+        return _IS_OF_RIGHTS.search(self.message) is not None
 
 
 class NotFound(ApiError):

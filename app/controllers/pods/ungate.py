@@ -2,7 +2,7 @@
 
     Ungate ──queue──▶ workers ──PATCH──▶ 200 ──────────────────────▶ Ungated
                                  ├ 404, 409 (another uid) ─────────▶ UngateFailed, is_gone
-                                 ├ 422, 403, 400 ──────────────────▶ UngateFailed, is_forbidden
+                                 ├ 422, 403 of a policy, 400 ──────▶ UngateFailed, is_forbidden
                                  └ anything else, or no answer ────▶ UngateFailed
 
 Nothing is tried again here, and nothing is paced: a gang's start waits for its last patch. Whether
@@ -20,7 +20,7 @@ from typing import Protocol
 
 import structlog
 
-from app.errors import ApiError, Conflict, NotFound
+from app.errors import ApiError, Conflict, Forbidden, NotFound
 from app.kube.client.deadline import answered_within
 from app.kube.client.queue.problems import Problems
 from app.kube.client.queue.work_queue import WorkQueue
@@ -112,7 +112,7 @@ class UngateController:
             return GONE  # deleted, or recreated under the same name
         except ApiError as error:
             self._problems.note(error, pod=f"{ungate.namespace}/{ungate.name}")
-            return UngateFailed(error.in_words("patch"), is_forbidden=error.status in _FINAL)
+            return UngateFailed(error.in_words("patch"), is_forbidden=_is_final(error))
         except Exception as error:
             log.exception("ungate", pod=f"{ungate.namespace}/{ungate.name}")
             return UngateFailed(f"ungating failed: {type(error).__name__}")
@@ -128,6 +128,11 @@ class UngateController:
             dict(ungate.selector),
             dict(ungate.annotations),
         )
+
+
+def _is_final(error: ApiError) -> bool:
+    """Whether another patch may be taken, and this one will not."""
+    return error.status in _FINAL and not (isinstance(error, Forbidden) and error.is_of_rights)
 
 
 class GateTimes:

@@ -14,6 +14,11 @@ from tests.app.polling import until
 from tests.app.running import running
 
 GATE = "corral.dev/gang"
+# As kube-apiserver v1.36 has it: apiserver pkg/endpoints/handlers/responsewriters/errors.go.
+NO_RIGHT = (
+    'pods "a" is forbidden: User "system:serviceaccount:corral-system:corral" cannot patch resource'
+    ' "pods" in API group "" in the namespace "team": RBAC: clusterrole "corral" not found'
+)
 
 
 class Patches:
@@ -80,6 +85,7 @@ async def test_a_patch_carries_gate_nodes_selector_and_annotations():
         pytest.param(Conflict(409, "Conflict"), {"is_gone": True}, id="recreated"),
         pytest.param(ApiError(422, "Invalid"), {"is_forbidden": True}, id="not_narrower"),
         pytest.param(Forbidden(403, "Forbidden"), {"is_forbidden": True}, id="a_policy_says_no"),
+        pytest.param(Forbidden(403, "Forbidden", NO_RIGHT), {}, id="who_may_what_is_not_read_yet"),
         pytest.param(TooManyRequests(429, "TooManyRequests"), {}, id="busy"),
         pytest.param(ApiError(500, "InternalError"), {}, id="broken"),
         pytest.param(Unreachable("no route"), {}, id="nobody_knows"),
