@@ -3,12 +3,13 @@
     object ──defaults, uid──▶ webhook's rules ──flaws──▶ Invalid
     pod ────defaults────────▶ webhook's changes ───────▶ as it would be stored
 
-Priorities of pods follow from the PriorityClasses in the body, and from those of Kubernetes itself.
+Priorities of pods follow from the PriorityClasses in the body, then from those of the cluster, and
+from those of Kubernetes itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,10 +20,12 @@ from app.admission.operations import Operation
 from app.admission.scope import Scope
 from app.admission.validating.validate import Thing, Validator
 from app.dialects.dialect import Known
+from app.dialects.grove.priority_classes import PriorityClassRecord
 from app.dialects.making import Object
 from app.dialects.making.parts import mapping
 from app.dialects.registry import Dialects
 from app.errors import DecodeError
+from app.kube.core.objects import ObjectRecord
 from app.kube.decoding.template import requests_of_container, requests_of_pod
 from app.settings import RoleRules
 from app.simulate.view import Error
@@ -37,7 +40,7 @@ MOST_VALUE = 120  # characters of a value that are shown
 
 @dataclass(slots=True)
 class Admission:
-    """The webhook as it is set up, and the classes of the body."""
+    """The webhook as it is set up, and the classes of the cluster and of the body."""
 
     scope: Scope
     dialects: Dialects
@@ -47,13 +50,22 @@ class Admission:
     default_priority: int = 0
     unknown_classes: dict[str, None] = field(default_factory=dict)
 
+    def note_classes(self, objects: Iterable[ObjectRecord]) -> None:
+        """Learn of the PriorityClasses among the objects of a cluster."""
+        for each in objects:
+            if isinstance(each, PriorityClassRecord):
+                self._note(each.name, each.value, is_default=each.is_default)
+
     def note_class(self, content: Object) -> None:
-        """Learn of a PriorityClass."""
+        """Learn of a PriorityClass of the body, which takes the place of one of its name."""
         value, name = content.get("value"), (content.get("metadata") or {}).get("name")
         if isinstance(value, int) and isinstance(name, str):
-            self.priorities[name] = value
-            if content.get("globalDefault") is True:
-                self.default_priority = value
+            self._note(name, value, is_default=content.get("globalDefault") is True)
+
+    def _note(self, name: str, value: int, *, is_default: bool) -> None:
+        self.priorities[name] = value
+        if is_default:
+            self.default_priority = value
 
     def errors(self, group: str, kind: str, name: str, content: Object) -> Iterator[Error]:
         """Every rule of the webhook that an object breaks."""

@@ -61,6 +61,7 @@ def simulate(
     copy, replaced = _without(copy, given)
     engine = copy.engine(names_others=sees_all)
     admission = Admission(rules.scope, engine.dialects, rules.roles, engine.topologies.declared)
+    admission.note_classes(copy.objects)
     for each in given:
         if each.is_class:
             admission.note_class(each.content)
@@ -73,8 +74,8 @@ def simulate(
         names = ", ".join(admission.unknown_classes)
         for made in found:
             made.notes.append(
-                f"the value of PriorityClass {names} is not known here, and 0 was taken: put the"
-                " object beside these"
+                f"the value of PriorityClass {names} is not known here, and"
+                f" {admission.default_priority} was taken: put the object beside these"
             )
     return _Run(engine, copy, found, admission, sees_all=sees_all).simulation()
 

@@ -1,6 +1,7 @@
 """PriorityClasses of Kubernetes, which PodGangs name: whose turn it is first.
 
-Grove's operator does not write the class on pods: their own priority is another matter.
+Grove's operator does not write the class on pods: their own priority is another matter. That is
+written by the API server, and where pods are only simulated it follows from the same classes.
 Source: kubernetes staging/src/k8s.io/api/scheduling/v1/types.go (v1.36), PriorityClass; grove
 scheduler/api/core/v1alpha1/podgang.go, PriorityClassName (v0.1.0-alpha.8).
 """
@@ -23,11 +24,14 @@ class PriorityClassRecord(ObjectRecord, frozen=True, gc=False):
 
     value: int = 0
     """Larger ones come first."""
+    is_default: bool = False
+    """It is that of pods that name no class."""
 
 
 class _PriorityClass(wire.Wire):
     metadata: wire.Metadata | None = None
     value: int | None = None
+    global_default: bool | None = None
 
 
 _PRIORITY_CLASS = msgspec.json.Decoder(_PriorityClass)
@@ -47,6 +51,7 @@ def decode_priority_class(raw: Json) -> PriorityClassRecord:
         uid=metadata.uid or "",
         version=metadata.resource_version or "",
         value=found.value or 0,
+        is_default=bool(found.global_default),
     )
 
 

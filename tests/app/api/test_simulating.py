@@ -20,11 +20,12 @@ from app.api.routes import people
 from app.api.simulating import MOST_WAITING
 from app.api.standing import Standing
 from app.kube.core.objects import Owner
+from app.kube.watch.events import Applied
 from app.simulate.body import MOST_BYTES
 from app.simulate.copying import Copy
 from app.simulate.simulating import MOST_EXPLAINED, Rules
 from app.state.engine import Engine
-from tests.app.simulate.clusters import digest, engine_of
+from tests.app.simulate.clusters import NOW, digest, engine_of, read
 from tests.app.state.world import four_racks
 from tests.records import GPU, RACK, REQUIRED, group, node, pod
 
@@ -90,6 +91,33 @@ async def test_priority_comes_first_whatever_the_order_of_the_body() -> None:
     assert found == {"z": "Fits", "a": "DoesNotFit"}
     _, body = await posted(engine_of(nodes), [job("a", 3), high])
     assert any("PriorityClass high" in note for each in body["gangs"] for note in each["notes"])
+
+
+def priority_class(name: str, value: int, **said: Any) -> dict[str, Any]:
+    api = "scheduling.k8s.io/v1"
+    metadata = {"name": name, "uid": f"uid-{name}"}
+    return {
+        "apiVersion": api,
+        "kind": "PriorityClass",
+        "metadata": metadata,
+        "value": value,
+        **said,
+    }
+
+
+async def test_the_priority_classes_of_the_cluster_count_unless_the_body_has_others() -> None:
+    engine = engine_of([node(f"b0/r0/n{at}") for at in range(4)])
+    for each in (priority_class("high", 100), priority_class("low", -5, globalDefault=True)):
+        engine.apply(Applied(read(engine, "PriorityClass", each)), NOW)
+    high, low = job("z", 3), job("a", 3)
+    high["spec"]["template"]["spec"]["priorityClassName"] = "high"
+    _, body = await posted(engine, [low, high])
+    found = [(each["gang"]["name"], each["gang"]["priority"]) for each in body["gangs"]]
+    assert found == [("z", 100), ("a", -5)]
+    assert not any(each["notes"] for each in body["gangs"])
+    _, body = await posted(engine, [low, high, priority_class("high", -100)])
+    found = [(each["gang"]["name"], each["gang"]["priority"]) for each in body["gangs"]]
+    assert found == [("a", -5), ("z", -100)]
 
 
 async def test_yaml_of_several_documents_and_a_namespace_of_its_own() -> None:
