@@ -1,4 +1,4 @@
-"""What decides where pods may go, and Corral does not know: kube-scheduler's own filters do."""
+"""What decides where pods may go, and Corral does not know: mostly kube-scheduler's own filters."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from app.dialects.making import Object
 
+MOST_NAME = 253  # characters
 _DECIDES = "kube-scheduler decides on"
 
 
@@ -26,6 +27,11 @@ def _notes(spec: dict[str, Any]) -> Iterator[str]:
     ports = (port for each in containers for port in _dicts(each.get("ports") or ()))
     if spec.get("hostNetwork") or any(port.get("hostPort") for port in ports):
         yield f"{_DECIDES} host ports: which are taken is not known here"
+    if spec.get("runtimeClassName"):
+        yield (
+            f"the API server adds what RuntimeClass {str(spec['runtimeClassName'])[:MOST_NAME]} has"
+            " of overhead, node selector and tolerations, which is not known here"
+        )
     affinity = spec.get("affinity")
     if isinstance(affinity, dict) and affinity.keys() & {"podAffinity", "podAntiAffinity"}:
         yield f"{_DECIDES} affinity to other pods, which is not counted here"

@@ -159,6 +159,10 @@ async def test_ordinary_pods_and_what_kube_scheduler_decides_are_told() -> None:
     claims["spec"]["template"]["spec"]["volumes"] = [{"persistentVolumeClaim": {"claimName": "x"}}]
     _, body = await posted(engine_of(four_racks()), claims)
     assert any("volumes" in each for each in body["gangs"][0]["notes"])
+    of_class = job("r", 1)
+    of_class["spec"]["template"]["spec"]["runtimeClassName"] = "kata"
+    _, body = await posted(engine_of(four_racks()), of_class)
+    assert any("RuntimeClass kata" in each for each in body["gangs"][0]["notes"])
 
 
 @pytest.mark.parametrize(
