@@ -72,8 +72,9 @@ class WorkQueue(Generic[_Item]):
 
     namespace: whose item it is; namespaces take turns.
     key: an item takes the place of one with the same key that still waits. One that is being
-        handled has left the queue, so the next with its key is queued behind it. None: every
-        item has a key of its own.
+        handled has left the queue, so the next with its key is queued behind it, and may be
+        handled beside it: from then on the older one is not tried again. None: every item has a
+        key of its own.
     drops: which item of a namespace is left out when the queue is full.
     bucket: paces the tries; none: they are not paced.
     backoff: the pauses between the tries of one item.
@@ -105,7 +106,8 @@ class WorkQueue(Generic[_Item]):
         self._waiting: FairQueue[Hashable, _Entry[_Item]] = FairQueue(self._shares)
         self._pausing: FairQueue[Hashable, _Entry[_Item]] = FairQueue(self._shares)
         self._ready = asyncio.Semaphore(0)  # one permit per waiting item that no worker is after
-        self._under_way = 0
+        self._under_way: dict[tuple[str, Hashable], _Entry[_Item]] = {}  # the newest of each key
+        self._handled = 0  # now, of all keys
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -156,17 +158,21 @@ class WorkQueue(Generic[_Item]):
             if self._bucket is not None:
                 await asyncio.sleep(self._bucket.reserve(time.monotonic()))
             namespace, key, entry = self._waiting.take()
-            self._under_way += 1
+            self._under_way[namespace, key] = entry
+            self._handled += 1
             entry.tries += 1
             try:
                 at_least = await self._handle(entry.item, entry.tries)
             except Exception:  # one item that trips a bug of ours must not stop the others
                 log.exception("work", queue=self._name)
                 at_least = None
-            self._under_way -= 1
-            if at_least is not None and self._known(namespace, key) is None:
+            self._handled -= 1
+            is_newest = self._under_way.get((namespace, key)) is entry
+            if is_newest:
+                del self._under_way[namespace, key]
+            if at_least is not None and is_newest and self._known(namespace, key) is None:
                 self._pause(namespace, key, entry, at_least)
-            elif not self._under_way and not len(self):
+            elif not self._handled and not len(self):
                 self._idle.set()
 
     def _place_of(self, item: _Item) -> tuple[str, Hashable]:
