@@ -49,7 +49,12 @@ MOST_EXAMPLES = 2
 MOST_BLOCKERS = 5
 MOST_NODES = 8  # named in a relaxation
 
-HELD_BACK = (Reason.BACKING_OFF, Reason.REFUSED_BY_SCHEDULER)
+HELD_BACK = (
+    Reason.BACKING_OFF,
+    Reason.REFUSED_BY_SCHEDULER,
+    Reason.NAMESPACE_BUDGET,
+    Reason.QUOTA,
+)
 """What it waits for is not a place."""
 NEVER = "Never"  # the kind of a relaxation that is none
 OTHERS = "other namespaces"

@@ -176,7 +176,8 @@ class Explanation(View):
 
     gang: GangView
     fits_now: bool
-    """A place was found: Corral plans it with its next pass."""
+    """A place was found: Corral plans it with its next pass, or once it need not wait for what its
+    reason names."""
     finds_now: str = ""
     """What the search says of the cluster as it is now, if the gang's message says other numbers:
     that one changes with the answer only, or a minute later, since a change of it costs every pod

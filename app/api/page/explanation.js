@@ -75,6 +75,8 @@ function needsNodes(needs, best) {
 
 function once(reason) {
   if (reason === "RefusedByScheduler") return "yes: Corral plans it once kube-scheduler brings the pods that it awaits";
+  if (reason === "NamespaceBudget") return "yes: Corral plans it once its namespace may hold the places of pods to come";
+  if (reason === "Quota") return "yes: Corral plans it once the quota leaves enough for pods to come";
   if (reason === "BackingOff") return "yes: Corral plans it when its pause is over";
   return "yes: Corral plans it in its next turn";
 }

@@ -192,6 +192,10 @@ def _once(reason: str) -> str:
             return "Corral plans it once kube-scheduler brings the pods that it awaits"
         case "BackingOff":
             return "Corral plans it when its pause is over"
+        case "NamespaceBudget":
+            return "Corral plans it once its namespace may hold the places of pods to come"
+        case "Quota":
+            return "Corral plans it once the quota leaves enough for pods to come"
     return "Corral plans it in its next turn"
 
 

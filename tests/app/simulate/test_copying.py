@@ -116,6 +116,8 @@ def test_places_that_others_of_the_namespace_have_for_pods_to_come_count() -> No
     found = simulated(engine, stateful("two", 3))
     assert found.gang is not None
     assert (found.verdict, found.gang.reason.value) == (Verdict.WAITS, "NamespaceBudget")
+    assert found.explanation is not None
+    assert "absent_pods_per_namespace" in found.explanation.advice
 
 
 def stateful(name: str, pods: int) -> dict[str, Any]:
@@ -141,6 +143,8 @@ def test_a_quota_that_pods_to_come_would_break_is_named() -> None:
     assert found.gang is not None
     assert (found.verdict, found.gang.reason.value) == (Verdict.WAITS, "Quota")
     assert "small" in found.message
+    assert found.explanation is not None
+    assert "ResourceQuota" in found.explanation.advice
 
 
 def test_a_queue_of_volcanos_that_is_full_has_the_gang_wait() -> None:

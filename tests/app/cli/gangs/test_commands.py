@@ -260,6 +260,31 @@ def test_a_pause_and_a_place_found_are_told() -> None:
 
 
 @pytest.mark.parametrize(
+    ("reason", "once"),
+    [
+        ("Queued", "in its next turn"),
+        ("BackingOff", "when its pause is over"),
+        ("RefusedByScheduler", "once kube-scheduler brings"),
+        ("NamespaceBudget", "once its namespace may hold"),
+        ("Quota", "once the quota leaves enough"),
+    ],
+)
+def test_of_a_place_that_is_found_it_is_told_what_else_the_gang_waits_for(
+    reason: str, once: str
+) -> None:
+    explained = {
+        "gang": {
+            "namespace": "a", "name": "g", "source": "group", "phase": "waiting",
+            "reason": reason, "message": "m", "waiting_seconds": 90.0,
+        },
+        "fits_now": True, "best": None, "blockers": (), "excluded": (), "relaxations": (),
+        "tries_again": "it may", "advice": "", "retry_seconds": None,
+    }  # fmt: skip
+    (line,) = [each for each in lines_of(explained) if each.startswith("Fits now")]
+    assert once in line
+
+
+@pytest.mark.parametrize(
     ("seconds", "text"),
     [(0.4, "0s"), (59.9, "59s"), (60, "1m"), (3_599, "59m"), (7_200, "2h"), (200_000, "2d")],
 )
