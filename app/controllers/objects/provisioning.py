@@ -31,7 +31,7 @@ log = structlog.get_logger(__name__)
 MOST_QUEUED = 1_024  # requests; the engine asks again for those that are left out
 WORKERS = 2  # under way at once
 ASK_SECONDS = 20.0  # all writes of one: two for each of 32 kinds of pods
-REFUSED_SECONDS = 60.0  # without requests in a namespace once one was forbidden there
+REFUSED_SECONDS = 60.0  # at most without requests in a namespace once one was forbidden there
 
 How = Literal["request", "withdraw"]
 

@@ -1,7 +1,8 @@
 """Writes that are tried once each: who asked for them asks again for as long as they do not show.
 
 A newer one of the same key takes the place of one that still waits. Where the API server forbids
-one (a ClusterRole that is old, or not bound), none is sent in its namespace for some minutes.
+one (a ClusterRole that is old, or not bound), none is sent in its namespace for a while: for ten
+seconds at first, for some minutes where it stays so.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ log = structlog.get_logger(__name__)
 
 WORKERS = 4  # writes under way at once
 WRITE_SECONDS = 5.0  # one write
-REFUSED_SECONDS = 300.0  # without any in a namespace once one was forbidden there
+REFUSED_SECONDS = 300.0  # at most without any in a namespace once one was forbidden there
 
 Outcome = Literal["written", "gone", "conflict", "refused", "failed", "dropped"]
 
