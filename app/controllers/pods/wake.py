@@ -6,16 +6,14 @@ minutes. Wakes are paced by a token bucket, one per pod at a time. One that the 
 take now is tried again a few times, later each time: of a pod without a plan the engine has
 forgotten by then that it is to be woken.
 
-Where the API server forbids nominating a pod, the annotation wakes all pods of its namespace for
-some minutes. By namespace: an admission policy or an odd pod of one tenant changes nothing for the
-others, and without the right each namespace costs one refused write.
+Where the API server forbids nominating a pod, the annotation wakes all pods of its namespace for a
+while (`app/kube/client/queue/refusals.py`).
 """
 
 from __future__ import annotations
 
 import itertools
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from random import Random
@@ -28,6 +26,7 @@ from app.errors import ApiError, Conflict, Forbidden, NotFound
 from app.kube.client.backoff import Backoff, asked_pause
 from app.kube.client.deadline import answered_within
 from app.kube.client.queue.problems import Problems
+from app.kube.client.queue.refusals import Refusals
 from app.kube.client.queue.work_queue import TokenBucket, WorkQueue
 from app.state.effects import Requeue
 
@@ -38,8 +37,7 @@ WAKE_WORKERS = 16  # patches under way at once
 PATCH_SECONDS = 5.0  # one patch
 RETRY_SECONDS = 1.0  # pause after the first try, doubled each time
 MOST_TRIES = 5
-FORBIDDEN_SECONDS = 600.0  # without a nomination in a namespace, once one was forbidden
-MOST_FORBIDDEN = 10_000  # namespaces that are remembered
+FORBIDDEN_SECONDS = 600.0  # at most without a nomination in a namespace, once one was forbidden
 MISSING = "patch on pods/status in ClusterRole corral, or nominatedNodeName in policy.yaml"
 
 
@@ -86,7 +84,7 @@ class WakeController:
         self._on_forbidden = on_forbidden
         self._patch_seconds = patch_seconds
         self._forbidden_seconds = forbidden_seconds
-        self._forbidden: OrderedDict[str, float] = OrderedDict()  # namespaces -> until when
+        self._forbidden = Refusals(forbidden_seconds)
         self._said_at = -forbidden_seconds  # when the log was last told
         self._problems = Problems("wake")
         rng = Random()
@@ -124,7 +122,7 @@ class WakeController:
 
     async def _patch(self, wake: Requeue) -> str | float:
         """What became of the wake, or how many seconds to wait at least before the next try."""
-        is_nominated = wake.nominated is not None and not self._is_forbidden(wake.namespace)
+        is_nominated = wake.nominated is not None and not self._forbidden.holds(wake.namespace)
         try:
             async with answered_within(self._patch_seconds):
                 await self._change(wake, is_nominated=is_nominated)
@@ -157,27 +155,19 @@ class WakeController:
         else:
             await self._client.annotate_pod(*pod, {WAKE: str(next(self._values))})
 
-    # -- where nominating is forbidden ---------------------------------------------------------
-
-    def _is_forbidden(self, namespace: str) -> bool:
-        return time.monotonic() < self._forbidden.get(namespace, 0.0)
-
     def _forbid(self, namespace: str, error: Forbidden) -> None:
-        """Nominate no pods of a namespace for a while; the log is told once in that time."""
+        """Nominate no pods of a namespace for a while; the log is told now and then."""
+        seconds = self._forbidden.note(namespace)
+        if not seconds:
+            return
         now = time.monotonic()
-        if self._is_forbidden(namespace):
-            return  # by a write that was under way beside this one
-        self._forbidden[namespace] = now + self._forbidden_seconds
-        self._forbidden.move_to_end(namespace)
-        if len(self._forbidden) > MOST_FORBIDDEN:
-            self._forbidden.popitem(last=False)
         if now >= self._said_at + self._forbidden_seconds:
             self._said_at = now
             log.warning(
                 "pods are not nominated",
                 namespace=namespace,
                 missing=MISSING,
-                seconds=self._forbidden_seconds,
+                seconds=seconds,
                 problem=repr(error),
             )
-        self._on_forbidden(namespace, self._forbidden_seconds)
+        self._on_forbidden(namespace, seconds)

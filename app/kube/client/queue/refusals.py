@@ -39,10 +39,13 @@ class Refusals:
         pause = self._pauses.get(namespace)
         return pause is not None and self._clock() < pause.until
 
-    def note(self, namespace: str) -> None:
-        """Take that one was forbidden there."""
+    def note(self, namespace: str) -> float:
+        """Take that one was forbidden there; for how long none is tried from now on.
+
+        0.0: it was under way beside another one.
+        """
         if self.holds(namespace):
-            return  # it was under way beside another one
+            return 0.0
         now, before, seconds = self._clock(), self._pauses.get(namespace), FIRST_SECONDS
         if before is not None and now < before.until + self._seconds:
             seconds = 2 * before.seconds
@@ -51,3 +54,4 @@ class Refusals:
         self._pauses.move_to_end(namespace)
         if len(self._pauses) > MOST_REMEMBERED:
             self._pauses.popitem(last=False)
+        return seconds

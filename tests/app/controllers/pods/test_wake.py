@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 from structlog.testing import capture_logs
 
-from app.controllers.pods.wake import FORBIDDEN_SECONDS, MOST_TRIES, WakeController
+from app.controllers.pods.wake import MOST_TRIES, WakeController
 from app.errors import (
     ApiError,
     Conflict,
@@ -19,6 +19,7 @@ from app.errors import (
     TooManyRequests,
     Unreachable,
 )
+from app.kube.client.queue.refusals import FIRST_SECONDS
 from app.state.effects import Requeue
 from tests.app.polling import until
 from tests.app.running import running
@@ -105,7 +106,7 @@ async def test_where_pods_may_not_be_nominated_each_wake_is_one_write_from_then_
     assert [call[1] for call in client.nominated] == ["a"]
     assert [call[1] for call in client.patched] == ["a", "b", "c"]
     assert outcomes == ["not_nominated"] * 3
-    assert told == [("team", FORBIDDEN_SECONDS)]
+    assert told == [("team", FIRST_SECONDS)]
 
 
 async def test_what_is_forbidden_in_one_namespace_is_done_in_the_others():
