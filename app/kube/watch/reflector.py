@@ -6,6 +6,7 @@
     │             ▼                        │           last version seen, nothing is lost
     └── pause ◀───┴── version forgotten, ◀─┘
                       line unreadable,
+                      not a word for long,
                       relist() called
 
 Between two objects the loop is left to others as often as the bytes read require.
@@ -91,6 +92,10 @@ class Pace:
     steady_seconds: float = 10.0  # a watch that lasted this long may begin again at once
     progress_seconds: float = 2.0  # one that lasted this long is followed by the shortest pause
     absent_seconds: float = 30.0  # between two looks for an absent CRD
+    # Without a word, though there were watches for longer than it takes to connect: then it is
+    # listed. A proxy that cuts silent connections within a minute lets no bookmark through.
+    unheard_seconds: float = 100.0
+    cut_seconds: float = 15.0
     first_seconds: float = FIRST_SECONDS
     longest_seconds: float = LONGEST_SECONDS
     clock: Callable[[], float] = time.monotonic
@@ -171,6 +176,9 @@ class Reflector:
             if lasted >= self._pace.progress_seconds:
                 self._backoff.reset()
                 self._outage.reset()
+            is_unheard = self.seconds_since_last_byte >= self._pace.unheard_seconds
+            if is_unheard and lasted >= self._pace.cut_seconds:
+                self._version = ""
             if lasted >= self._pace.steady_seconds:
                 await self._pace.sleep(asked)
             else:

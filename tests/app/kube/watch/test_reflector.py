@@ -39,6 +39,7 @@ from app.kube.watch.reflector import (
     _Turn,
 )
 from app.kube.watch.resource import Resource, nodes, pods
+from app.process.parts import SILENT_SECONDS
 from tests.app.kube.apiserver import Server, page, refusal, reply
 
 TOPOLOGIES = replace(of_kueue.RESOURCE, older=())  # a kind that may be absent, in one version
@@ -807,6 +808,8 @@ class Broken:
     ) -> None:
         self.now = 0.0
         self.attempts: list[float] = []
+        self.lists: list[float] = []
+        self.unheard = 0.0  # for so long at most
         self._list_lasts = list_lasts
         self.turns = 0
         self._watches_last = list(watches_last or [0.0])
@@ -828,6 +831,7 @@ class Broken:
         self.now += self._list_lasts
         if self._failure is not None:
             raise self._failure
+        self.lists.append(self.now)
         return b'{"metadata":{"resourceVersion":"1"},"items":[]}'
 
     async def stream(
@@ -852,6 +856,7 @@ class Broken:
         while self.now < end:
             await asyncio.sleep(0)
             self.turns += 1
+            self.unheard = max(self.unheard, reflector.seconds_since_last_byte)
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
 
@@ -899,6 +904,27 @@ async def test_an_outage_makes_no_pause_longer_that_comes_after_it(server, trans
         await heard.wait_until(lambda: len(heard.events) == 1)
     assert len(heard.pauses) >= 6
     assert 0.5 <= heard.pauses[5] <= 1.0
+
+
+@pytest.mark.parametrize("lasts", [20.0, 35.0, 50.0, 75.0])
+async def test_watches_that_are_cut_before_they_say_anything_do_not_make_a_kind_silent(lasts):
+    """As HAProxy does in front of API servers, after 35 s in the documentation of kubeadm."""
+    source = Broken(lasts)
+    await source.run_until(3600.0)
+    assert source.unheard <= SILENT_SECONDS
+    assert len(source.lists) <= 3600 / 100
+
+
+async def test_watches_that_say_something_are_resumed_without_a_list():
+    source = Broken(75.0, lines=1)
+    await source.run_until(3600.0)
+    assert len(source.lists) == 1
+
+
+async def test_where_no_connection_is_made_no_list_is_asked_for_either():
+    source = Broken(75.0, 10.0)  # a connection that dies, then none within ten seconds
+    await source.run_until(600.0)
+    assert len(source.lists) == 1
 
 
 async def test_watches_that_last_are_resumed_at_once():
