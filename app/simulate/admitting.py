@@ -51,21 +51,17 @@ class Admission:
     unknown_classes: dict[str, None] = field(default_factory=dict)
 
     def note_classes(self, objects: Iterable[ObjectRecord]) -> None:
-        """Learn of the PriorityClasses among the objects of a cluster."""
+        """Learn of the PriorityClasses among these objects; the last default counts."""
         for each in objects:
             if isinstance(each, PriorityClassRecord):
-                self._note(each.name, each.value, is_default=each.is_default)
+                self.priorities[each.name] = each.value
+                if each.is_default:
+                    self.default_priority = each.value
 
-    def note_class(self, content: Object) -> None:
-        """Learn of a PriorityClass of the body, which takes the place of one of its name."""
-        value, name = content.get("value"), (content.get("metadata") or {}).get("name")
-        if isinstance(value, int) and isinstance(name, str):
-            self._note(name, value, is_default=content.get("globalDefault") is True)
-
-    def _note(self, name: str, value: int, *, is_default: bool) -> None:
-        self.priorities[name] = value
-        if is_default:
-            self.default_priority = value
+    def note_named(self, class_name: str) -> None:
+        """An object other than a pod names this class; "": none."""
+        if class_name and class_name not in self.priorities:
+            self.unknown_classes[class_name] = None
 
     def errors(self, group: str, kind: str, name: str, content: Object) -> Iterator[Error]:
         """Every rule of the webhook that an object breaks."""

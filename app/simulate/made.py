@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from app.dialects.grove.pod_gangs import PodGangRecord
 from app.dialects.making import GANG, MAKERS, Misfit, Object, Part
 from app.errors import DecodeError
 from app.kube.core.objects import Record
@@ -132,7 +133,10 @@ def _take(made: Made, part: Part, admission: Admission, resources: Sequence[Reso
                 made.notes.extend(notes_of(part.content))
                 made.pods.append(msgspec.json.encode(admission.pod(part.content)))
         elif (resource := _resource_of(resources, part.content)) is not None:
-            made.records.append(resource.decode(msgspec.json.encode(part.content)))
+            record = resource.decode(msgspec.json.encode(part.content))
+            made.records.append(record)
+            if isinstance(record, PodGangRecord):
+                admission.note_named(record.priority_class)
         elif part.content is made.given.content:
             version = made.given.content["apiVersion"]
             made.notes.append(f"{made.given.kind} of {version} is not read as Corral is set")

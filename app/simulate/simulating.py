@@ -7,10 +7,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
+import msgspec
+
 from app.admission.scope import Scope
+from app.dialects.grove.priority_classes import KIND as CLASS
+from app.dialects.grove.priority_classes import decode_priority_class
+from app.errors import DecodeError
 from app.explain.answering import answer
 from app.explain.asking import Asking, asking
 from app.explain.gangs import view
@@ -59,12 +65,10 @@ def simulate(
     `sees_all`: who asks sees the names of every namespace; else only of a gang's own.
     """
     copy, replaced = _without(copy, given)
+    copy = _with_classes(copy, given)
     engine = copy.engine(names_others=sees_all)
     admission = Admission(rules.scope, engine.dialects, rules.roles, engine.topologies.declared)
     admission.note_classes(copy.objects)
-    for each in given:
-        if each.is_class:
-            admission.note_class(each.content)
     found = [Made(each) for each in given if not each.is_class]
     make(with_scheduler(found, engine.settings.scheduler_name), admission, resources_of(engine))
     for made in found:
@@ -95,6 +99,17 @@ def _without(copy: Copy, given: Sequence[Given]) -> tuple[Copy, frozenset[str]]:
         else:
             kept.append(record)
     return replace(copy, objects=tuple(kept)), frozenset(replaced)
+
+
+def _with_classes(copy: Copy, given: Sequence[Given]) -> Copy:
+    """The copy with the PriorityClasses among these, in the place of those of their names."""
+    classes: dict[str, ObjectRecord] = {}
+    for each in given:
+        if each.is_class:
+            with suppress(DecodeError):  # then it is not known
+                classes[each.name] = decode_priority_class(msgspec.json.encode(each.content))
+    kept = (each for each in copy.objects if each.kind != CLASS or each.name not in classes)
+    return replace(copy, objects=(*kept, *classes.values())) if classes else copy
 
 
 def _check_shapes(pods: Iterable[PodRecord]) -> None:

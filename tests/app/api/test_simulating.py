@@ -120,6 +120,29 @@ async def test_the_priority_classes_of_the_cluster_count_unless_the_body_has_oth
     assert found == [("a", -5), ("z", -100)]
 
 
+async def test_a_pod_clique_set_goes_by_the_priority_class_of_the_body_or_of_the_cluster() -> None:
+    engine = engine_of([node(f"b0/r0/n{at}") for at in range(4)])
+    clique = {"name": "w", "spec": {"replicas": 2, "podSpec": {"schedulerName": "corral"}}}
+    thing = {
+        "apiVersion": "grove.io/v1alpha1",
+        "kind": "PodCliqueSet",
+        "metadata": {"name": "p"},
+        "spec": {"replicas": 1, "template": {"cliques": [clique], "priorityClassName": "high"}},
+    }
+
+    async def priority(*more: dict[str, Any]) -> tuple[int, tuple[str, ...]]:
+        _, body = await posted(engine, [thing, *more])
+        (found,) = body["gangs"]
+        return found["gang"]["priority"], found["notes"]
+
+    said, notes = await priority()
+    assert (said, any("PriorityClass high" in each for each in notes)) == (0, True)
+    assert await priority(priority_class("high", 7)) == (7, [])
+    engine.apply(Applied(read(engine, "PriorityClass", priority_class("high", 100))), NOW)
+    assert await priority() == (100, [])
+    assert await priority(priority_class("high", 7)) == (7, [])
+
+
 async def test_yaml_of_several_documents_and_a_namespace_of_its_own() -> None:
     body = "\n---\n".join(json.dumps(job(name, 1)) for name in ("a", "b")).encode()
     status, found = await posted(engine_of(four_racks()), b"# two\n" + body, "?namespace=team")
