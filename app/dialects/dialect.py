@@ -338,6 +338,10 @@ class Dialect:
         """What the gang of an object gets of a pool; None: nothing, or no more."""
         return None
 
+    def claimed(self, record: ObjectRecord) -> tuple[str, ...]:
+        """The resources that an object has kube-scheduler take from drivers, by claims."""
+        return ()
+
     def object_rules(self) -> tuple[ObjectRules, ...]:
         """The rules of its own kinds of objects."""
         return ()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import NamedTuple, TypeVar
 
 from app.dialects import (
     autoscalers,
     budgets,
+    devices,
     grove,
     kai,
     kueue,
@@ -307,6 +309,10 @@ class Dialects:
         """What the gang of an object gets of a pool, if an object says so."""
         return next((found for each in self.each if (found := each.draw(record))), None)
 
+    def claimed(self, record: ObjectRecord) -> tuple[str, ...]:
+        """The resources that an object has kube-scheduler take from drivers, by claims."""
+        return tuple(chain.from_iterable(each.claimed(record) for each in self.each))
+
     def object_rules(self, group: str, kind: str) -> ObjectRules | None:
         """The rules of objects of a kind; None where none is known.
 
@@ -429,6 +435,7 @@ DIALECTS = Dialects(
         kai.DIALECT,
         quota.DIALECT,
         budgets.DIALECT,
+        devices.DIALECT,
         provisioning.DIALECT,
     )
 )

@@ -111,6 +111,7 @@ class Watched(EngineParts):
         self._each(kind, gone, self.claims.drop_object)
         self._each(kind, gone, self._drop_allowance)
         self._each(kind, gone, self.budgets.drop)
+        self._each(kind, gone, self._drop_device_class)
         self._each(kind, gone, self.pools.drop)
         self._each(kind, gone, self._drop_request)
         self._each(kind, gone, self.domain_statuses.drop)
@@ -141,6 +142,8 @@ class Watched(EngineParts):
             if self.absent_pods.put_object(record):
                 self.queue.want_pass()
             self.budgets.put(record)
+            if self.device_classes.put(record):
+                self.reservations.capacity_grew()
             self.pools.put(record)
             self.marks.note_request(self.requests.put(record))
             self.claims.put_object(record)
@@ -157,6 +160,7 @@ class Watched(EngineParts):
             self._regroup(self.topologies.drop(record.uid), now)
             self._drop_allowance(record.uid)
             self.budgets.drop(record.uid)
+            self._drop_device_class(record.uid)
             self.pools.drop(record.uid)
             self._drop_request(record.uid)
             self.claims.drop_object(record.uid)
@@ -175,6 +179,10 @@ class Watched(EngineParts):
     def _drop_allowance(self, uid: str) -> None:
         if self.absent_pods.drop_object(uid):
             self.queue.want_pass()
+
+    def _drop_device_class(self, uid: str) -> None:
+        if self.device_classes.drop(uid):
+            self.reservations.capacity_grew()
 
     def _drop_request(self, uid: str) -> None:
         self.marks.note_request(self.requests.drop(uid))

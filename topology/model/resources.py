@@ -3,7 +3,8 @@
     "pods" -> 0    "cpu" -> 1    "nvidia.com/gpu" -> 2    ...   in order of first sight
 
 Only what some node offers has a row: users name resources, and every row costs a number per node.
-The rest of a request stands for one device in a row past the last, of which no node has any.
+The rest of a request stands for one device in a row past the last, of which no node has any; but
+what is `claimed` is no part of it, since no node counts that.
 A resource that counts parts of devices which pods share is followed by its `device_rows`.
 
 Units: pods and devices are counted, cpu is in millicores, everything else is in
@@ -43,13 +44,17 @@ NOT_SHARED: Mapping[str, int] = MappingProxyType({})
 class ResourceAxis:
     """Resource names in row order; rows are only ever added, never moved."""
 
-    __slots__ = ("_of_devices", "_parts", "_row_of")
+    __slots__ = ("_of_devices", "_parts", "_row_of", "claimed")
+
+    claimed: frozenset[str]
+    """Resources whose devices are found by claims: they count in no request."""
 
     def __init__(self, parts: Mapping[str, int] = NOT_SHARED) -> None:
         """`parts`: resource -> parts to a device, of those that pods share."""
         self._row_of = {PODS: PODS_ROW, CPU: CPU_ROW}
         self._parts = parts
         self._of_devices: dict[int, str] = {}
+        self.claimed = frozenset()
 
     @property
     def of_devices(self) -> Mapping[int, str]:
@@ -90,27 +95,53 @@ class ResourceAxis:
         return self._vector(named)
 
     def request(self, amounts: Sequence[tuple[str, int]]) -> tuple[int, ...]:
-        """What a pod asks for, in row order; adds no row.
+        """What a node must have for a pod, in row order; adds no row.
 
         Shapes: as many rows as the axis has now, and one more, of 1, if the pod asks for anything
-            that has none: it fits nowhere.
+            that has none and is not claimed: it fits nowhere.
         Raises: as `vector`.
         """
-        known = [
-            (row, name, amount)
-            for name, amount in amounts
-            if (row := self._row_of.get(name)) is not None
-        ]
+        known = [each for each in self._known(amounts) if each[1] not in self.claimed]
         vector = self._vector(known)
         return (*vector, 1) if len(known) < len(amounts) and self.lacking(amounts) else vector
+
+    def taken(self, amounts: Sequence[tuple[str, int]]) -> tuple[int, ...]:
+        """What a pod takes of its node, in row order, claimed or not; adds no row.
+
+        Raises: as `vector`.
+        """
+        return self._vector(self._known(amounts))
 
     def offer(self, request: tuple[int, ...]) -> tuple[int, ...]:
         """What a node offers that has as much as such a pod requests."""
         return self._with_devices(request, device_rows.offered) if self._of_devices else request
 
     def lacking(self, amounts: Iterable[tuple[str, int]]) -> str:
-        """The first resource without a row, in alphabetical order; "" if there is none."""
-        return min((name for name, amount in amounts if amount and name not in self), default="")
+        """The first resource without a row that is not claimed, in alphabetical order, or ""."""
+        return min(
+            (
+                name
+                for name, amount in amounts
+                if amount and name not in self and name not in self.claimed
+            ),
+            default="",
+        )
+
+    def lacks_row(self, amounts: Iterable[tuple[str, int]]) -> bool:
+        """Whether something has no row yet, claimed or not."""
+        return any(amount and name not in self for name, amount in amounts)
+
+    def claims(self, amounts: Iterable[tuple[str, int]]) -> bool:
+        """Whether something is claimed."""
+        return any(amount and name in self.claimed for name, amount in amounts)
+
+    def _known(self, amounts: Iterable[tuple[str, int]]) -> list[tuple[int, str, int]]:
+        """What has a row, with it."""
+        return [
+            (row, name, amount)
+            for name, amount in amounts
+            if (row := self._row_of.get(name)) is not None
+        ]
 
     def _vector(self, named: Iterable[tuple[int, str, int]]) -> tuple[int, ...]:
         vector = [0] * len(self)

@@ -16,6 +16,7 @@ import msgspec
 
 from app.cli.record.fields import Object
 from app.cli.record.recording import EVERYTHING, HOSTNAME, Recording
+from app.dialects.devices.dialect import KIND as DEVICE_CLASS
 from app.dialects.kueue.driver_sets import SETS
 from app.dialects.registry import DIALECTS, Dialects
 from app.kube.core.objects import NodeRecord, ObjectRecord, Record
@@ -70,7 +71,8 @@ class Names:
             return
         self.namespaces.add(record.namespace)
         if isinstance(record, ObjectRecord):
-            self.owners.add(record.name)
+            if not self.dialects.claimed(record):  # its name is part of a resource's
+                self.owners.add(record.name)
             return
         self.pods.add(record.name)
         self.nodes.update((record.node, record.nominated_node))
@@ -117,7 +119,8 @@ def names_in(recording: Recording) -> Names:
         names.add(decode_pod(raw, names.dialects.keeps))
     for raw in (*recording.pods, *recording.objects):
         made: Object = msgspec.json.decode(raw)
-        if made["kind"] == "Pod":  # whose owners may be several
+        # A pod's owners may be several. A DeviceClass's name is part of a resource's, which stays.
+        if made["kind"] in ("Pod", DEVICE_CLASS):
             made = {"metadata": {**made["metadata"], "name": ""}}
         names.add_object(made)
     return names

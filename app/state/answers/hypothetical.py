@@ -74,6 +74,8 @@ class Question:
     marked: Collection[str]
     levels: tuple[tuple[str, ...], ...]
     """Of each topology that serves the pod: the labels that a node needs for a place in it."""
+    claimed: frozenset[str]
+    """Resources that kube-scheduler takes from drivers where a node offers none."""
     lines: int
     """Comparisons of one node with the pod's selector and affinity."""
 
@@ -127,7 +129,12 @@ def _why_not_as_sent(question: Question, node: NodeRecord | None) -> str:
     if node.name not in question.marked and not _has_place(question, node):
         return UNLABELLED
     allocatable = dict(node.allocatable)
-    short = (name for name, amount in question.request if amount > allocatable.get(name, 0))
+    short = (
+        name
+        for name, amount in question.request
+        if amount > (offers := allocatable.get(name, 0))
+        and not (offers == 0 and name in question.claimed)
+    )
     return why_not(node, question.shape) or next(map(_insufficient, short), "")
 
 
@@ -227,6 +234,7 @@ class Hypothetical:
             nodes.sent,
             nodes.marked,
             tuple(map(_labels, topologies)),
+            self.books.axis.claimed,
             _lines(pod.shape),
         )
 
@@ -258,11 +266,12 @@ class Hypothetical:
         """
         every, request = self.books.topologies[ALL_NODES], pod.request
         row_of = {name: row for row, name in enumerate(self.books.axis)}
-        for resource, amount in request:
-            if amount and resource not in row_of:
+        needed = [each for each in request if each[1] and each[0] not in self.books.axis.claimed]
+        for resource, _ in needed:
+            if resource not in row_of:
                 return [_insufficient(resource)] * len(names)
         more = self._more(pod, gang)
-        asked = [(resource, row_of[resource], amount) for resource, amount in request if amount]
+        asked = [(resource, row_of[resource], amount) for resource, amount in needed]
         counted, resources = self._counted(request), tuple(row_of)
         asked += [
             (resources[row], row, counted[row])
@@ -317,7 +326,7 @@ class Hypothetical:
     def _counted(self, amounts: Amounts) -> tuple[int, ...]:
         """As `Books.counted`, and nothing is remembered."""
         axis = self.books.axis
-        return bounded(axis.request(amounts)[: len(axis)])
+        return bounded(axis.taken(amounts)[: len(axis)])
 
 
 def _levels(gang: Gang | None, claim: Claim | None) -> set[str]:

@@ -34,7 +34,7 @@ from app.state.cache.counting import (
     slots_by_request,
     summed,
 )
-from app.state.cache.resource_rows import ResourceRows, bounded
+from app.state.cache.resource_rows import ResourceRows
 from app.state.cache.topology_books import NO_VALUES, TopologyBooks, Values
 from topology.model import tree as trees
 from topology.model.capacity import Capacity
@@ -96,6 +96,8 @@ class Books:
     _lent: set[str] = field(default_factory=set)  # nodes whose part of `bound_on` a copy has too
     _counts_later: bool = False  # bookings are counted together in a moment
     _lacking: dict[str, None] = field(default_factory=dict)  # booked, and request what has no row
+    _offering: Counter[str] = field(default_factory=Counter)  # nodes that have some of a resource
+    _claimable: frozenset[str] = frozenset()  # as of `set_claimable`
 
     def __post_init__(self) -> None:
         if not self.topologies:
@@ -132,12 +134,37 @@ class Books:
 
     def _booked(self, uid: str, booking: Booking) -> Vector:
         """What the booking counts with now; notes whether that is all it requests."""
-        vector, rows = self.rows.vector(booking.request), len(self.axis)
-        if len(vector) > rows:
+        request, axis = booking.request, self.axis
+        lacks_row = len(self.rows.vector(request)) > len(axis)
+        if lacks_row or (axis.claimed and axis.lacks_row(request)):
             self._lacking[uid] = None
         elif self._lacking:
             self._lacking.pop(uid, None)
-        return bounded(vector[:rows])
+        return self.rows.counted(request)
+
+    def set_claimable(self, names: frozenset[str]) -> bool:
+        """Learn what kube-scheduler takes from drivers where a node has none of it.
+
+        As long as some node has it, it is counted by node. Returns whether other resources are
+        counted by now.
+        """
+        self._claimable = names
+        return self._settle_claimed()
+
+    def _settle_claimed(self) -> bool:
+        return self.rows.claim(
+            frozenset(name for name in self._claimable if not self._offering[name])
+        )
+
+    def _note_offered(self, before: NodeRecord | None, after: NodeRecord | None) -> None:
+        """Follow which resources some node has."""
+        has, had = (() if each is None else each.allocatable for each in (after, before))
+        if has == had:
+            return
+        self._offering.update(name for name, amount in has if amount)
+        self._offering.subtract(name for name, amount in had if amount)
+        if self._claimable:
+            self._settle_claimed()
 
     # -- topologies ----------------------------------------------------------------------------
 
@@ -228,6 +255,7 @@ class Books:
         """Add or replace a node."""
         before = self.nodes.get(node.name)
         self.nodes[node.name] = node
+        self._note_offered(before, node)
         if before is None:
             self._outdate_for(node.name)
         else:
@@ -244,7 +272,9 @@ class Books:
 
     def drop_node(self, name: str) -> None:
         """Forget a node; pods bound there stay booked until they are deleted themselves."""
-        if self.nodes.pop(name, None) is not None:
+        node = self.nodes.pop(name, None)
+        if node is not None:
+            self._note_offered(node, None)
             self._outdate_for(name)
             self._note_rebooked(name)
             self.booked_at.pop(name, None)

@@ -2,10 +2,14 @@
 
 A resource has a row from when a node first offers it. Until then pods that request it fit nowhere;
 a row stays when the last node ceases to. Only nodes add rows, and there are only so many.
+
+What kube-scheduler takes from drivers, by claims, is no part of what a node must have for a pod: no
+node counts it. Of a pod that is booked it counts like the rest, for nodes may count it later.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from app.kube.core.cached import weight
@@ -28,6 +32,7 @@ class ResourceRows:
 
     axis: ResourceAxis = field(default_factory=ResourceAxis)
     _vectors: dict[Amounts, Vector] = field(default_factory=dict)  # of the axis as it is
+    _taken: dict[Amounts, Vector] = field(default_factory=dict)  # the same, with what is claimed
     _uncounted: dict[str, None] = field(default_factory=dict)  # resources there was no row left for
 
     def add(self, allocatable: Amounts) -> bool:
@@ -41,8 +46,20 @@ class ResourceRows:
                 self._uncounted[name] = None
         if len(self.axis) == rows:
             return False
-        self._vectors.clear()
+        self._forget()
         return True
+
+    def claim(self, names: frozenset[str]) -> bool:
+        """Learn which resources are taken by claims; False if they are the same as before."""
+        if names == self.axis.claimed:
+            return False
+        self.axis.claimed = names
+        self._forget()
+        return True
+
+    def _forget(self) -> None:
+        self._vectors.clear()
+        self._taken.clear()
 
     @property
     def uncounted(self) -> tuple[str, ...]:
@@ -57,22 +74,35 @@ class ResourceRows:
 
     def vector(self, amounts: Amounts) -> Vector:
         """A request as `ResourceAxis.request` has it; equal ones share one object."""
-        known = self._vectors.get(amounts)
-        if known is None:
-            known = self.axis.request(amounts)
-            if weight(amounts, MOST_VECTOR_BYTES) <= MOST_VECTOR_BYTES:
-                if len(self._vectors) >= MOST_VECTORS:
-                    self._vectors.clear()
-                self._vectors[amounts] = known
-        return known
+        return _kept(self._vectors, amounts, self.axis.request)
 
     def counted(self, amounts: Amounts) -> Vector:
         """What a booked pod is counted with: what nodes offer, at most MOST_BOOKED of each."""
-        return bounded(self.vector(amounts)[: len(self.axis)])
+        return bounded(self._of_rows(amounts))
 
     def offered(self, allocatable: Amounts) -> Vector:
         """What a node offers, of what there is a row for."""
-        return self.axis.offer(self.vector(allocatable)[: len(self.axis)])
+        return self.axis.offer(self._of_rows(allocatable))
+
+    def _of_rows(self, amounts: Amounts) -> Vector:
+        """All of it that there is a row for."""
+        if self.axis.claimed:
+            return _kept(self._taken, amounts, self.axis.taken)
+        return self.vector(amounts)[: len(self.axis)]
+
+
+def _kept(
+    known: dict[Amounts, Vector], amounts: Amounts, made: Callable[[Amounts], Vector]
+) -> Vector:
+    """The vector that is known of these amounts, or one that is made of them."""
+    found = known.get(amounts)
+    if found is None:
+        found = made(amounts)
+        if weight(amounts, MOST_VECTOR_BYTES) <= MOST_VECTOR_BYTES:
+            if len(known) >= MOST_VECTORS:
+                known.clear()
+            known[amounts] = found
+    return found
 
 
 def bounded(amounts: Vector) -> Vector:

@@ -155,7 +155,7 @@ def is_overcommitted(books: Books, node: str) -> bool:
     return slot is None or any(
         amount and _free_at(every.capacity, slot, resource) < 0
         for request in books.held_on.get(node, {}).values()
-        for resource, amount in enumerate(books.counted(request))
+        for resource, amount in enumerate(books.vector(request))
     )
 
 

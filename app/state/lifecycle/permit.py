@@ -41,7 +41,7 @@ from app.state.queueing.outbox import Outbox
 from app.state.queueing.requeue import Requeues
 from app.state.report.messages import gangs as messages
 from app.state.reserve import binding
-from app.state.reserve.plans import Plans, why_stuck
+from app.state.reserve.plans import Plans
 from app.state.reserve.reservations import Reservations
 from app.state.settings import EngineSettings
 
@@ -194,7 +194,7 @@ class Permit:
             binding.progress(gang, now)
             return
         awaited = _never_filtered(gang)
-        self.plans.lose(gang, why_stuck(gang), now, losses=STUCK_LOSSES)
+        self.plans.lose(gang, self.plans.why_stuck(gang), now, losses=STUCK_LOSSES)
         if awaited and gang.needs(awaited):
             self._await(gang, awaited, now)
 

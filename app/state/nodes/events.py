@@ -43,7 +43,9 @@ class NodeEvents:
             moved_in = {*placed, *self.books.moved_in(before, node), *unseen}
             if moved_in:
                 self.invalidation.lose_plans_around([node.name], now, by=moved_in)
+        claimed = self.books.axis.claimed
         self.books.put_node(node)
+        self._note_claimed(claimed)
         self.node_table.put_node(node)
         if self.failures.put_node(node, now):
             self.repairs.return_node(node.name, now)
@@ -64,7 +66,9 @@ class NodeEvents:
         """Forget a node that is gone."""
         if name not in self.books.nodes:
             return
+        claimed = self.books.axis.claimed
         self.books.drop_node(name)
+        self._note_claimed(claimed)
         self.topologies.remove(name)
         self.node_table.drop_node(name)
         self.failures.drop_node(name)
@@ -72,6 +76,11 @@ class NodeEvents:
         if self.settings.replace_failed_nodes:
             self.repairs.lose_node(name, now)
         self.repairs.lose_ending(name, now)
+
+    def _note_claimed(self, before: frozenset[str]) -> None:
+        """Have gangs tried if nodes need not have by now what was counted of them `before`."""
+        if self.books.axis.claimed != before:
+            self.reservations.capacity_grew()
 
     def expire(self, now: float) -> None:
         """Begin repairs for nodes that have not been ready for long enough."""

@@ -119,11 +119,18 @@ class Planner:
             notes = (
                 found.note,
                 "" if self.books.nodes else NO_NODES,
-                CLAIMS_NOT_COUNTED if gang.has_claims else "",
+                CLAIMS_NOT_COUNTED if self.has_claims(gang) else "",
             )
             note = "; ".join(filter(None, notes))
             return replace(found, note=note) if note else found
         return found
+
+    def has_claims(self, gang: Gang) -> bool:
+        """Whether some member that waits has claims, or requests what is taken by claims."""
+        axis = self.books.axis
+        if gang.has_claims or not axis.claimed:
+            return gang.has_claims
+        return any(map(axis.claims, {each.pod.request for each in gang.membership.unbound}))
 
     @contextmanager
     def _counted(self, gang: Gang, pods: int = 0) -> Iterator[None]:

@@ -309,7 +309,8 @@ class MakingRoom:
             return
         asked.not_before = now + AGAIN_SECONDS * 2.0 ** min(asked.times, MOST_DOUBLED)
         asked.times += 1
-        self.reports.room(gang, answer, why_none)
+        has_claims = self.planner.has_claims(gang)
+        self.reports.room(gang, answer, why_none, has_claims=has_claims)
 
 
 def _same(gang: Gang) -> _Same:

@@ -151,7 +151,7 @@ class Standing:
         """What a pod that is bound is counted with in books of so many resources."""
         vector = self._vectors.get(request)
         if vector is None:
-            vector = self._vectors[request] = bounded(self.axis.request(request)[:rows])
+            vector = self._vectors[request] = bounded(self.axis.taken(request)[:rows])
         return vector
 
     def units(self, priority: int, own: GangKey) -> Iterator[Unit]:

@@ -218,10 +218,13 @@ class Reports:
         )
         self.outbox.add(event)
 
-    def room(self, gang: Gang, answer: RoomAnswer, why_none: str) -> None:
+    def room(
+        self, gang: Gang, answer: RoomAnswer, why_none: str, *, has_claims: bool = False
+    ) -> None:
         """Report who has to go so that a gang that waits has room.
 
-        `why_none`: why none of them is evicted; "": they are.
+        `why_none`: why none of them is evicted; "": they are. `has_claims`: claims of its pods are
+        not counted.
         """
         if not (answer.pods or answer.ending or answer.left_alone):
             return  # no pod may go, or it fits already
@@ -236,7 +239,7 @@ class Reports:
             sentence = preemption.room(gang.key, priority, answer, why_none)
         else:
             sentence = preemption.no_room(gang.key, priority, answer)
-        if gang.has_claims:
+        if has_claims:
             sentence = f"{sentence}; {CLAIMS_NOT_COUNTED}"
         self._tell_of_room(gang, reason, sentence)
 

@@ -316,7 +316,9 @@ class Plans:
         found = self.planner.plan(gang, None)
         if isinstance(found, Plan):
             if gang.reporting.sentence_at is not None:
-                self.reports.plan_lost(gang, messages.plan_lost(gang.key, why_stuck(gang)), now)
+                self.reports.plan_lost(
+                    gang, messages.plan_lost(gang.key, self.why_stuck(gang)), now
+                )
         elif not (found.is_fault or found.is_put_off or found.is_pending):
             self._report_none(gang, found, now)
 
@@ -355,9 +357,14 @@ class Plans:
 
     # -- lost ----------------------------------------------------------------------------------
 
+    def why_stuck(self, gang: Gang) -> str:
+        """Why a plan is given up whose pods kube-scheduler does not ask about."""
+        why = "kube-scheduler did not bring every member in time"
+        return f"{why}; {CLAIMS_NOT_COUNTED}" if self.planner.has_claims(gang) else why
+
     def lose_rest(self, gang: Gang, uids: Iterable[str], now: float) -> None:
         """Give up the places of these members, which the rest of the gang runs without."""
-        sentence = messages.plan_lost(gang.key, why_stuck(gang))
+        sentence = messages.plan_lost(gang.key, self.why_stuck(gang))
         for uid in uids:
             self.reservations.end(gang, uid, sentence)
         self._end_parts(gang)
@@ -424,9 +431,3 @@ def _kind(member: Member) -> tuple[object, ...]:
 def _present(gang: Gang) -> tuple[Member, ...]:
     """The pods that exist and have no node, but could get one now."""
     return tuple(each for each in gang.unplanned() if each.pod.uid in gang.members)
-
-
-def why_stuck(gang: Gang) -> str:
-    """Why a plan is given up whose pods kube-scheduler does not ask about."""
-    why = "kube-scheduler did not bring every member in time"
-    return f"{why}; {CLAIMS_NOT_COUNTED}" if gang.has_claims else why

@@ -18,6 +18,7 @@ from app.state.domains.topologies import Topologies
 from app.state.isolation import OnFault
 from app.state.objects.budgets import Budgets
 from app.state.objects.declared import Objects
+from app.state.objects.device_classes import DeviceClasses
 from app.state.objects.kept_keys import KeptKeys
 from app.state.objects.pod_lists import PodLists
 from app.state.pods.arrivals import EARLY_SECONDS, Arrivals
@@ -53,6 +54,7 @@ class ClusterParts:
         self.refusals = Refusals()
         self.nominations = Nominations()
         self.budgets = Budgets(self.dialects, self.kept_keys)
+        self.device_classes = DeviceClasses(self.dialects, self.books)
         self.occupants = Occupants(self.settings.unpreemptible_in, self._is_managed)
         self.grants = Grants(self.nominations)
         self.assumed_pods = AssumedPods(self.books, self.nominations)

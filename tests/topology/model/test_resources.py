@@ -75,3 +75,17 @@ def test_a_resource_named_with_nothing_of_it_is_not_lacking_though_another_is() 
     asked = (("example.com/a", 0), ("example.com/b", 1), (PODS, 1))
     assert axis.lacking(asked) == "example.com/b"
     assert axis.request(asked) == (1, 0, 1)
+
+
+def test_what_is_claimed_is_taken_and_not_asked_for() -> None:
+    axis = ResourceAxis()
+    axis.row("example.com/a")
+    axis.claimed = frozenset(("example.com/a", "example.com/b"))
+    asked = (("cpu", 5), ("example.com/a", 2), ("example.com/b", 1), ("pods", 1))
+    assert axis.request(asked) == (1, 5, 0)
+    assert axis.taken(asked) == (1, 5, 2)
+    assert axis.lacking(asked) == ""
+    assert axis.lacks_row(asked)
+    assert axis.claims(asked)
+    assert not axis.claims((("cpu", 5), ("example.com/a", 0)))
+    assert axis.request((*asked, ("example.com/c", 1))) == (1, 5, 0, 1)

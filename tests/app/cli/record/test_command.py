@@ -15,7 +15,9 @@ from typer.testing import CliRunner, Result
 
 from app.api.standing import Standing
 from app.cli import main
-from app.cli.record.renaming import Names, left_over, renaming
+from app.cli.record.recording import Recording
+from app.cli.record.renaming import Names, left_over, names_in, renaming
+from app.dialects.devices.dialect import DeviceClassRecord
 from app.dialects.kueue.driver_sets import SETS
 from app.kube.core.objects import Shape
 from app.process.records.journal_file import JournalFile
@@ -311,6 +313,15 @@ def test_other_names_are_given_below_a_status_too() -> None:
     assert change(made)["status"] == {"nominatedNodeName": "node-0000"}
     amounts = {"kind": "Node", "metadata": {"name": "x"}, "status": {"capacity": {"c": "n-old"}}}
     assert change(amounts)["status"] == {"capacity": {"c": "n-old"}}
+
+
+def test_a_class_of_devices_keeps_its_name_which_pods_have_in_a_resource() -> None:
+    names = Names()
+    names.add(DeviceClassRecord("DeviceClass", "", "gpu.example.com", "uid-class", "1"))
+    metadata = {"name": "gpu.example.com", "uid": "uid-class"}
+    made = msgspec.json.encode({"kind": "DeviceClass", "metadata": metadata})
+    for each in (names, names_in(Recording("", objects=[made]))):
+        assert each.renamed() == {"uid-class": "uid-0000"}
 
 
 DRIVER_SETS = json.dumps(

@@ -774,6 +774,7 @@ async def test_each_resource_is_read_where_the_api_has_it(server, transport):
         "/apis/kueue.x-k8s.io/v1beta2/topologies",
         "/apis/leaderworkerset.x-k8s.io/v1/leaderworkersets",
         "/apis/policy/v1/poddisruptionbudgets",
+        "/apis/resource.k8s.io/v1/deviceclasses",
         "/apis/scheduler.grove.io/v1alpha1/podgangs",
         "/apis/scheduling.k8s.io/v1/priorityclasses",
         "/apis/scheduling.run.ai/v2alpha2/podgroups",

@@ -10,6 +10,7 @@ import json
 import msgspec
 import pytest
 
+from app.dialects.devices.dialect import DeviceClassRecord
 from app.extender.models import FullNodes, NodeNames
 from app.kube.core.objects import Requirement, Shape, Taint, Term, Toleration
 from app.kube.watch.events import Applied, Listed
@@ -401,6 +402,16 @@ def test_a_resource_that_no_node_of_the_cluster_has_keeps_the_pod_off_all_but_th
     answer = asked(world, odd, whole(offers, template("t"), cluster.node("n00")))
     lacks = f"insufficient {resource}"
     assert answer == Possible(("offers",), {"t": lacks, "n00": lacks})
+
+
+def test_devices_that_claims_are_made_for_are_lacking_only_where_a_node_counts_some():
+    world = World(four_racks())
+    world.put(DeviceClassRecord("DeviceClass", "", "gpu", "uid-class", "1", "example.com/gpu"))
+    odd = msgspec.structs.replace(pod("odd"), request=(("example.com/gpu", 2), ("pods", 1)))
+    few = template("few")
+    few["status"]["allocatable"] = {"example.com/gpu": "1", "pods": "1"}
+    answer = asked(world, odd, whole(few, template("t"), cluster.node("n00")))
+    assert answer == Possible(("t", "n00"), {"few": "insufficient example.com/gpu"})
 
 
 def test_a_level_that_no_topology_has_and_a_mistaken_pod_are_told():
