@@ -96,7 +96,7 @@ class Watched(EngineParts):
         """Begin to plan if everything has been read."""
         if self.is_synced:
             self.planner.is_ready = True
-            self.succession.begin(now)
+            self.succession.start(now)
             self.roll_calls.review_all(now)
             self.room_plans.take_back(now)
             self.requests.begin()

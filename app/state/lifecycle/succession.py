@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from app.state.gang.gang import Gang
 from app.state.gang.gangs import Gangs
 from app.state.plan.planner import Planner
+from app.state.pods.arrivals import Arrivals
+from app.state.pods.rejected_pods import RejectedPods
 from app.state.queueing import requeue
 from app.state.report.notes import Notes
 from app.state.report.reports import Reports
@@ -35,6 +37,14 @@ class Succession:
     reservations: Reservations
     notes: Notes
     reports: Reports
+    arrivals: Arrivals
+    rejected_pods: RejectedPods
+
+    def start(self, now: float) -> None:
+        """Begin once everything has been read; kube-scheduler may have asked a Corral before."""
+        self.reservations.taken_freed_nodes()  # nothing was freed: they were read
+        self._take_ordinary_for_rejected()
+        self.begin(now)
 
     def begin(self, now: float) -> None:
         """Have every gang planned that waits, those first that cannot go elsewhere."""
@@ -59,6 +69,8 @@ class Succession:
             if gang.reporting.outside:
                 self.reports.forget_outside(gang)
                 self.gangs.owe_review(gang)
+        if self.settings.scheduler_lives_on:
+            self._take_ordinary_for_rejected()
 
     def _take_for_rejected(self, gang: Gang) -> None:
         """Have pods woken, once they have a node, that the Corral before may have rejected."""
@@ -66,6 +78,18 @@ class Succession:
             is_asked_about = member.is_live and not (member.pod.node or member.pod.gates)
             if is_asked_about and uid not in gang.rejections.sentences:
                 requeue.reject(gang, uid, "")
+
+    def _take_ordinary_for_rejected(self) -> None:
+        """Have pods outside gangs woken where something is freed, as if they were rejected.
+
+        Not those that are nominated: these wait for one node, and are woken for that.
+        """
+        for uid in self.arrivals.uids:
+            pod = self.arrivals.of(uid)
+            if pod is None or pod.is_gated or pod.nominated_node:
+                continue
+            if uid not in self.gangs.key_of:
+                self.rejected_pods.suppose(uid, pod)
 
     def lead(self, *, is_leading: bool, now: float) -> None:
         """Have all gangs planned from now on, or leave that to another Corral."""

@@ -14,6 +14,7 @@ from app.kube.core.objects import Amounts, PodRecord
 from app.state.cache import room
 from app.state.cache.books import Books
 from app.state.effects import Requeue
+from app.state.pods.arrivals import WaitingPod
 from app.state.pods.samples import Samples
 
 MOST_REJECTED = 2_000  # remembered; beyond it a namespace's oldest is left to kube-scheduler
@@ -37,15 +38,24 @@ class RejectedPods:
 
     def add(self, pod: PodRecord, request: Amounts) -> None:
         """Remember that this pod was left no node because of what is held."""
-        is_new = pod.uid not in self._pods
+        self._add(Requeue(pod.namespace, pod.name, pod.uid), request)
+
+    def suppose(self, uid: str, pod: WaitingPod) -> None:
+        """Remember a pod of which another Corral may have said so, as far as there is room."""
+        if uid not in self._pods and len(self._pods) < self.most:
+            self._add(Requeue(pod.namespace, pod.name, uid), pod.request)
+
+    def _add(self, requeue: Requeue, request: Amounts) -> None:
+        namespace, uid = requeue.namespace, requeue.uid
+        is_new = uid not in self._pods
         if is_new and len(self._pods) >= self.most:
-            gone = self._lines.make_room(pod.namespace)
+            gone = self._lines.make_room(namespace)
             if gone is None:
                 return
             self.take_back(gone[0])
-        self._pods[pod.uid] = (Requeue(pod.namespace, pod.name, pod.uid), request)
+        self._pods[uid] = requeue, request
         if is_new:
-            self._lines.put(pod.namespace, pod.uid, None)
+            self._lines.put(namespace, uid, None)
 
     def try_again(self, pod: PodRecord, now: float) -> None:
         """Have a pod requeued for another sample, though nothing has been freed since."""

@@ -77,6 +77,8 @@ class MembershipParts(HoldingParts):
             self.reservations,
             self.notes,
             self.reports,
+            self.arrivals,
+            self.rejected_pods,
         )
         self.permit = Permit(
             self.settings,

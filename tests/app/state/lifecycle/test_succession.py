@@ -148,6 +148,38 @@ def test_a_pod_too_many_that_came_while_it_followed_is_deleted_by_who_leads_next
     assert [each.name for each in world.told(Delete)] == ["third"]
 
 
+def alone(names: list[str]) -> list[str]:
+    """Those of these pods that are in no gang of a test."""
+    return [name for name in names if not name.startswith("full")]
+
+
+@pytest.mark.parametrize("lives_on", [True, False])
+def test_ordinary_pods_that_the_corral_before_rejected_are_woken_where_kube_scheduler_lives_on(
+    lives_on,
+):
+    world = World(TWO_RACKS, scheduler_lives_on=lives_on)
+    lead(world, is_leading=False)
+    world.put(pod("lone"), *members("full", 8, required=None))
+    lead(world)
+    assert len(world.held) == 8
+    world.delete(*members("full", 8))
+    world.tick()
+    assert alone(world.woken) == (["lone"] if lives_on else [])
+
+
+def test_ordinary_pods_that_were_rejected_before_a_restart_are_woken():
+    full = members("full", 8, required=None)
+    others = [pod("large", gpus=9), pod("gated", gates=(corral.GATE,)), pod("small", gpus=0)]
+    world = World(TWO_RACKS, [pod("lone"), *others, pod("runs", gpus=0, on="n00"), *full])
+    assert len(world.held) == 8
+    assert alone(world.woken) == []
+    for _ in range(2):
+        world.delete(*full)
+        world.tick()
+        assert sorted(alone(world.woken)) == ["lone", "small"]  # each once
+        world.put(*full)
+
+
 @pytest.mark.parametrize("lives_on", [True, False])
 def test_pods_that_the_corral_before_rejected_are_woken_where_kube_scheduler_lives_on(lives_on):
     """One that begins with the Corral beside it tries every pod by itself."""
