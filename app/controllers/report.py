@@ -31,7 +31,7 @@ from app.state.effects import EmitEvent, ObjectRef
 
 log = structlog.get_logger(__name__)
 
-REPEAT_SECONDS = 600.0  # events live an hour; a gang that still waits says so six times
+REPEAT_SECONDS = 600.0  # events live an hour; the engine says again what still is so before that
 MOST_REMEMBERED = 8_192  # latest sentences; beyond it the oldest may be repeated
 MOST_QUEUED = 1_024
 EVENT_SECONDS = 5.0  # one write

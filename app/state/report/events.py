@@ -47,6 +47,9 @@ ABOUT_NODES = (NEEDS_NODES, NO_NODES_COME, NODES_RELEASED, NOT_PROVIDED, NOT_REQ
 
 NO_WARNINGS = (*ABOUT_ROOM, NEEDS_NODES)
 
+# Why a gang does not start: said again while that is so, since the API server forgets events.
+WHY_WAITING = (INCOMPLETE, MISTAKEN, NOT_PLACED)
+
 
 def owner_of(gang: Gang) -> ObjectRef:
     """The object that a gang's events are about: the controller of its first pod, or that pod."""

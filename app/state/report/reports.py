@@ -1,7 +1,7 @@
 """Events about gangs, and the sentence that /filter rejects their pods with.
 
     EmitEvent  about the gang, on its owner, or about one pod: each sentence once, and again while
-               it is true where it was not written
+               it is true where it was not written; why a gang waits, as long as it waits
     Delete     pods in excess of what they say themselves, where the settings say so
 
 A verdict on a gang that runs is reported only after a moment: nodes that fail together are seen
@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from app.dialects.owners import makes_again
 from app.dialects.spec import GangKey
@@ -45,6 +46,10 @@ from app.state.settings import EngineSettings
 SENTENCE_SECONDS = 60.0  # how long a verdict's numbers stand before they are updated
 SETTLE_SECONDS = 1.0  # before a verdict on a gang that runs, or is searched for, is reported
 MOST_REPEATED_PER_TICK = 1  # lost writes: 10 a second; two events a second are written
+# Until it is said again why a gang waits: the API server keeps events for an hour. An eighth of
+# the events that are written may be of these.
+AGAIN_SECONDS, AGAIN_PAUSE_SECONDS = 1_800.0, 4.0
+MOST_LOOKED_AT = 64  # gangs per tick, of which most wait no more
 
 # What a gang that enters a phase has become; one that waits again has lost its plan, or a part.
 _BECAME: Mapping[Phase, What] = {
@@ -72,12 +77,19 @@ class Reports:
     _gathering: dict[GangKey, float] = field(default_factory=dict)  # since when, until reported
     _verdicts: dict[GangKey, tuple[float, str]] = field(default_factory=dict)
     """Verdicts not reported yet: when to, and the event's reason."""
+    _just_said: dict[GangKey, str] = field(default_factory=dict)
+    """Gangs of which it was said since the last tick why they wait, and the event's reason."""
+    _said: dict[GangKey, tuple[float, str]] = field(default_factory=dict)
+    """The same of earlier ticks, those said first are first: when, and the event's reason."""
+    _said_again_at: float = -math.inf
 
     def report(self, gang: Gang, reason: str, sentence: str, *, warn: bool = True) -> None:
         """Emit an event about the gang on its owner, unless the last one said the same."""
         if gang.reporting.problem == sentence or not gang.members:
             return
         gang.reporting.problem, gang.reporting.problem_reason = sentence, reason
+        if reason in events.WHY_WAITING:
+            self._just_said[gang.key] = reason
         self._emit(gang, reason, sentence, warn=warn)
 
     def _emit(self, gang: Gang, reason: str, sentence: str, *, warn: bool = True) -> None:
@@ -135,7 +147,8 @@ class Reports:
 
     def forget(self, key: GangKey) -> None:
         """Forget a gang that has no pods any more; its objects may still tell of them."""
-        self._gathering.pop(key, None)
+        for waiting in (self._gathering, self._just_said, self._said):
+            waiting.pop(key, None)
         self.statuses.note(key)
 
     def roll_call(self, gang: Gang) -> None:
@@ -417,8 +430,9 @@ class Reports:
     # -- time ----------------------------------------------------------------------------------
 
     def report_due(self, gangs: Mapping[GangKey, Gang], now: float) -> None:
-        """Report members that are still missing, and what was lost on its way."""
+        """Report members that are still missing, what still is so, and what was lost."""
         self._report_incomplete(gangs, now)
+        self._say_again(gangs, now)
         self._repeat_lost(gangs)
 
     def report_verdicts(self, gangs: Mapping[GangKey, Gang], now: float) -> None:
@@ -438,6 +452,21 @@ class Reports:
             del self._gathering[key]
             if sentence := _incomplete(gangs[key]):
                 self.report(gangs[key], events.INCOMPLETE, sentence)
+
+    def _say_again(self, gangs: Mapping[GangKey, Gang], now: float) -> None:
+        """Have it repeated why a gang waits, one gang at a time; see `AGAIN_SECONDS`."""
+        for key, reason in self._just_said.items():
+            self._said.pop(key, None)
+            self._said[key] = now, reason
+        self._just_said.clear()
+        for key, (said_at, reason) in list(islice(self._said.items(), MOST_LOOKED_AT)):
+            if now < max(said_at + AGAIN_SECONDS, self._said_again_at + AGAIN_PAUSE_SECONDS):
+                return
+            del self._said[key]
+            if _still_waits(gangs[key], reason):
+                self._said[key] = now, reason
+                self._said_again_at = now
+                self.lost.add(LostWrite(key, reason, ""))
 
     # -- what was lost on its way to the API server ----------------------------------------------
 
@@ -500,6 +529,15 @@ def _incomplete(gang: Gang) -> str:
         return ""
     members = sum(member.is_ready for member in membership.joining)
     return messages.incomplete(gang.key, members, membership.spec)
+
+
+def _still_waits(gang: Gang, reason: str) -> bool:
+    """Whether a gang still does not start for what an event of this reason has said."""
+    if reason == events.INCOMPLETE:
+        return bool(_incomplete(gang))
+    said = gang.reporting
+    is_unsolved = bool(said.problem) and said.problem_reason == reason
+    return is_unsolved and (gang.phase in PLANNABLE or bool(gang.membership.problem))
 
 
 def _placed(gang: Gang) -> str:
