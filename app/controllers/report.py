@@ -5,9 +5,9 @@
                  └──── pause ◀── 429, 5xx, no answer ─▶ failed ┴─▶ the engine, which says it again
                                  403, 404, 422 … ────▶ failed      while it is true
 
-The same sentence about the same object is written once per `REPEAT_SECONDS`, and all events
-together are paced, because an event is a write like any other. A newer sentence takes the place of
-one that still waits.
+The same sentence about the same object is written once per `REPEAT_SECONDS`, unless the opposite
+was written since, and all events together are paced, because an event is a write like any other. A
+newer sentence takes the place of one that still waits.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from app.kube.client.backoff import Backoff, asked_pause
 from app.kube.client.deadline import answered_within
 from app.kube.client.queue.work_queue import TokenBucket, WorkQueue
 from app.state.effects import EmitEvent, ObjectRef
+from app.state.report import events
 
 log = structlog.get_logger(__name__)
 
@@ -147,6 +148,9 @@ class ReportController:
 
     def _note_said(self, report: EmitEvent) -> None:
         said = _said(report)
+        over = events.OPPOSITES.get(report.reason, ())
+        for each in [each for each in self._said if each[1] in over and each[0] == report.about]:
+            del self._said[each]
         self._said[said] = time.monotonic()
         self._said.move_to_end(said)
         if len(self._said) > self._most_remembered:

@@ -49,6 +49,8 @@ NO_WARNINGS = (*ABOUT_ROOM, NEEDS_NODES)
 
 # Why a gang does not start: said again while that is so, since the API server forgets events.
 WHY_WAITING = (INCOMPLETE, MISTAKEN, NOT_PLACED)
+# What is not so any more once an event of this reason is written.
+OPPOSITES = {PLACED: WHY_WAITING, **dict.fromkeys(WHY_WAITING, (PLACED,))}
 
 
 def owner_of(gang: Gang) -> ObjectRef:

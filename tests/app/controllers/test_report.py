@@ -19,6 +19,7 @@ from app.controllers.report import (
 from app.dialects.spec import GangKey
 from app.errors import ApiError, Forbidden, TooManyRequests, Unreachable
 from app.state.effects import EmitEvent, ObjectRef
+from app.state.report.events import PLACED, WHY_WAITING
 from tests.app.polling import until
 from tests.app.running import running
 
@@ -81,6 +82,22 @@ async def test_a_sentence_about_an_object_is_said_once():
         (JOB, "Waiting", "no rack has room", True),
         (JOB, "NoFit", "placed in r1", True),
     ]
+
+
+@pytest.mark.parametrize("why", WHY_WAITING)
+async def test_a_verdict_is_said_again_once_it_was_said_that_the_gang_has_a_place(why):
+    """Else the last that its owner reads is that it has one."""
+    client = Events()
+    async with controller(client) as (reports, outcomes, _):
+        told = (report(reason=why), report("planned", reason=PLACED))
+        for count, each in enumerate((*told, *told, *told), start=1):
+            reports.take(each)
+            await until(lambda count=count: len(outcomes) == count)
+        reports.take(told[1])
+        reports.take(report(about=OTHER))
+        await until(lambda: len(outcomes) == 7)
+    reasons = [reason for _, reason, _, _ in client.written]
+    assert reasons == [why, PLACED] * 3 + ["NoFit"]
 
 
 async def test_a_sentence_is_said_again_after_a_while():
