@@ -11,6 +11,7 @@ to fail one after the other.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -541,7 +542,10 @@ def _still_waits(gang: Gang, reason: str) -> bool:
 
 
 def _placed(gang: Gang) -> str:
-    return messages.placed(gang.key, len(gang.plan.nodes), len(gang.unplanned()))
+    spares = {uid for uid, each in gang.placeholders.items() if each.is_spare}
+    planned = Counter(uid in gang.members for uid in gang.plan.nodes.keys() - spares)
+    left = sum(member.pod.uid in gang.members for member in gang.unplanned())
+    return messages.placed(gang.key, planned[True], left, planned[False])
 
 
 def _sentence(gang: Gang, verdict: NoPlan) -> str:

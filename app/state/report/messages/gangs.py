@@ -216,8 +216,14 @@ def ranks_not_used(key: GangKey, pod_set: str, why: str) -> str:
     return f"{whose} is not placed by rank: {why}"
 
 
-def placed(key: GangKey, pods: int, left: int = 0) -> str:
-    """A gang that had been reported as stuck fits now."""
+def placed(key: GangKey, pods: int, left: int = 0, to_come: int = 0) -> str:
+    """A gang that had been reported as stuck fits now, with so many that do not exist yet."""
+    others = f", and for {to_come} to come" if to_come else ""
     if left:
-        return f"gang {key}: nodes are planned for {pods} of its {pods + left} waiting pods"
-    return f"gang {key}: nodes are planned for all its {pods} waiting pods"
+        return f"gang {key}: nodes are planned for {pods} of its {pods + left} waiting pods{others}"
+    if not pods:
+        return f"gang {key}: nodes are planned for {to_come} of its pods that are to come"
+    whose = "a node is planned for its waiting pod"
+    if pods > 1:
+        whose = f"nodes are planned for all its {pods} waiting pods"
+    return f"gang {key}: {whose}{others}"

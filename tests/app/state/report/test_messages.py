@@ -23,6 +23,7 @@ from tests.records import (
     pod,
     topology,
 )
+from tests.workload_pods import stateful_pods, workload
 
 
 def test_a_gang_that_fits_nowhere_holds_nothing_and_says_why_in_one_sentence():
@@ -35,6 +36,33 @@ def test_a_gang_that_fits_nowhere_holds_nothing_and_says_why_in_one_sentence():
     assert "gang default/big" in answer.sentence
     assert "4 of 5 pods fit" in answer.sentence
     assert world.reports == [answer.sentence]
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        pytest.param(
+            (workload("StatefulSet", "db", {"": 4}, level=RACK, is_gradual=True),),
+            "gang default/db: a node is planned for its waiting pod, and for 3 to come",
+            id="pods_that_are_made_later",
+        ),
+        pytest.param(
+            (workload("StatefulSet", "db", {"": 1}, level=RACK),),
+            "gang default/db: a node is planned for its waiting pod",
+            id="one_pod",
+        ),
+    ],
+)
+def test_only_pods_that_are_there_are_called_waiting_ones(made, said):
+    world = World(four_racks(is_cordoned=True), jobs=made)
+    world.put(stateful_pods("db", 1, RACK)[0])
+    world.tick()
+    world.put(*four_racks())
+    for _ in range(3):
+        world.tick()
+    assert [each.sentence for each in world.told(EmitEvent) if each.reason == "GangPlaced"] == [
+        said
+    ]
 
 
 def test_the_owning_job_is_told_not_its_pods():
