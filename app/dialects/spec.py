@@ -234,6 +234,7 @@ class FailureLimit:
 
     left: int
     counted: int = 0  # of those that have failed or been deleted, and are not among `left`
+    of_running: bool = False  # those that never had a node do not count
 
     def beside(self, ending: int) -> int:
         """How many more, where so many end already; below zero: it gives up without any."""

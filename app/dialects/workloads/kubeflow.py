@@ -65,8 +65,13 @@ FIELDS = {  # kind -> the prefix of its field of replica specs, and its version
 }
 
 
+# The operator fills them in for itself alone, and never stores them.
+_DEFAULT_POLICIES = {"JAXJob": "Never"}
+
+
 class _ReplicaSpec(wire.Wire):
     replicas: wire.Int32 | None = None
+    restart_policy: wire.Text = None
     template: msgspec.Raw = NULL
 
 
@@ -93,6 +98,7 @@ class _Spec(wire.Wire):
     run_policy: _RunPolicy | None = None
     launcher_creation_policy: wire.Text = None
     run_launcher_as_worker: bool | None = None
+    enable_dynamic_worker: bool | None = None
 
 
 class _ReplicaStatus(wire.Wire):
@@ -139,6 +145,13 @@ def decode_training_job(raw: Json, keep: Keep, *, kind: str) -> WorkloadRecord:
     ends = conditions(status.conditions, kind, found.metadata)
     is_gradual = spec.launcher_creation_policy == "WaitForWorkersReady"
     policy = spec.run_policy or _RunPolicy()
+    is_lost_whole = any(
+        _fails_if_lost(
+            kind, name, replica.restart_policy, is_dynamic=bool(spec.enable_dynamic_worker)
+        )
+        for name, replica in parts
+        if replica is not None
+    )
     return record_of(
         kind,
         found.metadata,
@@ -160,6 +173,8 @@ def decode_training_job(raw: Json, keep: Keep, *, kind: str) -> WorkloadRecord:
         is_suspended=bool(policy.suspend),
         is_finished=has_condition(ends, "Succeeded", "Failed"),
         is_gradual=is_gradual,
+        failures_left=0 if is_lost_whole else None,
+        fails_if_lost=is_lost_whole,
         deadline_seconds=_deadline(kind, policy),
     )
 
@@ -173,6 +188,22 @@ def least_of(kind: str, replica_type: str) -> int:
     training-operator v1.9 pkg/apis/kubeflow.org/v1/defaulting_utils.go.
     """
     return 0 if (kind, replica_type) == (MPI, WORKER) else 1
+
+
+def _fails_if_lost(kind: str, replica_type: str, policy: str | None, *, is_dynamic: bool) -> bool:
+    """Whether a job fails for good when a pod of this type is deleted while it runs.
+
+    Such a pod has failed to the training operator, though it has not ended yet; what becomes of
+    that is up to the kind. Pods that wait are only made again. That of MPIJobs makes workers again;
+    their launcher is a Job's.
+    Source: training-operator v1.9 pkg/core/status.go, UpdateJobReplicaStatuses, and UpdateJobStatus
+    in pkg/controller.v1/*; kubeflow/trainer issue 2124.
+    """
+    if kind == "TFJob":  # it restarts only for pods that have ended, whatever the policy says
+        return not (is_dynamic and replica_type == WORKER)
+    if kind == "XGBoostJob":
+        return policy != "ExitCode"
+    return kind != MPI and (policy or _DEFAULT_POLICIES.get(kind)) == "Never"
 
 
 def _deadline(kind: str, policy: _RunPolicy) -> int:
@@ -232,7 +263,9 @@ def spec_of(key: GangKey, owners: Collection[WorkloadRecord], reads: Reads) -> G
     """What the job declares: all pods of the types that request a topology, less those done."""
     for record in owners:
         where = f"spec of {record.kind} {record.name}"
-        lifecycle = Lifecycle(deadline_seconds=record.deadline_seconds)
+        lifecycle = Lifecycle(
+            failures=record.failure_limit, deadline_seconds=record.deadline_seconds
+        )
         templates = asking(record, reads)
         # Each type makes its own pods anew; what has succeeded of another is none of theirs.
         working = [part for part in templates if part.name != LAUNCHER]

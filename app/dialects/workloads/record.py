@@ -86,6 +86,7 @@ class WorkloadRecord(ObjectRecord, frozen=True, gc=False):
     is_gradual: bool = False  # some pods are made only once others run
     failures_left: int | None = None  # pods that may fail before it does; None: any number
     failures: int = 0  # pods that have
+    fails_if_lost: bool = False  # of those, one that goes without a node is none
     restarts_together: bool = False  # one pod that is lost has it make all of them anew
     deadline_seconds: int = 0  # it ends its pods at the latest so long after its start; 0: never
     failure_reasons: tuple[str, ...] = ()  # what it may say when it fails, as pods are evicted
@@ -95,7 +96,7 @@ class WorkloadRecord(ObjectRecord, frozen=True, gc=False):
     def failure_limit(self) -> FailureLimit | None:
         """When it fails; None: whatever its pods do, it does not."""
         left = self.failures_left
-        return None if left is None else FailureLimit(left, self.failures)
+        return None if left is None else FailureLimit(left, self.failures, self.fails_if_lost)
 
     @property
     def pods(self) -> int:
@@ -162,6 +163,7 @@ def record_of(
     is_gradual: bool = False,
     failures_left: int | None = None,
     failures: int = 0,
+    fails_if_lost: bool = False,
     restarts_together: bool = False,
     deadline_seconds: int = 0,
     failure_reasons: tuple[str, ...] = (),
@@ -191,6 +193,7 @@ def record_of(
         is_gradual=is_gradual,
         failures_left=failures_left,
         failures=failures,
+        fails_if_lost=fails_if_lost,
         restarts_together=restarts_together,
         deadline_seconds=deadline_seconds,
         failure_reasons=failure_reasons,

@@ -42,15 +42,19 @@ class Owners:
 
         The gang's own object says so of its pods; of all others, those that control them.
         """
-        if gang.ends_if_lost(len(members)):
-            return True
+        had_nodes = [each for each in members if each.pod.node]
         if gang.failures is not None:
-            return False
+            lost_pods = len(had_nodes if gang.failures.of_running else members)
+            return bool(lost_pods) and gang.ends_if_lost(lost_pods)
         lost = _by_owner(members)
         if all(self.limit(uid) is None for uid in lost):
             return False
         ending = _by_owner([each for each in gang.members.values() if each.is_lost])
-        lefts = ((self.left(uid, ending[uid]), pods) for uid, pods in lost.items())
+        running = _by_owner(had_nodes)
+        for uid in lost:
+            if (limit := self.limit(uid)) is not None and limit.of_running:
+                lost[uid] = running[uid]
+        lefts = ((self.left(uid, ending[uid]), pods) for uid, pods in lost.items() if pods)
         return any(left is not None and pods > left for left, pods in lefts)
 
 

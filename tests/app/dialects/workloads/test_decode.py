@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from app.dialects.registry import DIALECTS
+from app.dialects.spec import FailureLimit
 from app.dialects.workloads import Template, WorkloadRecord
 from app.dialects.workloads.job import decode_job
 from app.dialects.workloads.job_set import (
@@ -558,6 +559,38 @@ def test_a_training_job_has_pods_by_replica_type(kind, field):
     assert (record.pods, record.is_gradual) == (4, False)
     assert record.is_suspended
     assert record.is_finished
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "policies", "more", "left"),
+    [
+        pytest.param("PyTorchJob", "pytorch", ["OnFailure", "Never"], {}, 0, id="never"),
+        pytest.param("PyTorchJob", "pytorch", ["OnFailure", "ExitCode"], {}, None, id="restarts"),
+        pytest.param("PyTorchJob", "pytorch", [None, None], {}, None, id="pytorch_default"),
+        pytest.param("PaddleJob", "paddle", [None, None], {}, None, id="paddle_default"),
+        pytest.param("JAXJob", "jax", [None], {}, 0, id="jax_default"),
+        pytest.param("JAXJob", "jax", ["OnFailure"], {}, None, id="jax_restarts"),
+        pytest.param("XGBoostJob", "xgb", ["OnFailure", "ExitCode"], {}, 0, id="xgboost"),
+        pytest.param("XGBoostJob", "xgb", ["ExitCode", "ExitCode"], {}, None, id="xgb_restarts"),
+        pytest.param("TFJob", "tf", ["OnFailure", "OnFailure"], {}, 0, id="tf"),
+        pytest.param("TFJob", "tf", ["OnFailure"], {"enableDynamicWorker": True}, None, id="dyn"),
+        pytest.param("MPIJob", "mpi", ["Never", "Never"], {}, None, id="mpi"),
+    ],
+)
+def test_a_training_job_may_fail_for_good_when_a_pod_of_it_that_runs_is_evicted(
+    kind, field, policies, more, left
+):
+    """Source: training-operator v1.9 pkg/core/status.go, and UpdateJobStatus of each kind."""
+    names = ("Worker", "Master")
+    parts = {
+        name: {"replicas": 2, **({} if policy is None else {"restartPolicy": policy})}
+        for name, policy in zip(names, policies, strict=False)
+    }
+    spec = {f"{field}ReplicaSpecs": parts, **more}
+    record = record_of(partial(decode_training_job, kind=kind), spec)
+    assert record.failures_left == left
+    limit = FailureLimit(0, of_running=True)
+    assert record.failure_limit == (None if left is None else limit)
 
 
 def test_a_job_names_the_schedulers_of_its_templates():

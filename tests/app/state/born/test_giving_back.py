@@ -27,7 +27,7 @@ from app.state.report.evictions import EVICT_AGAIN_SECONDS
 from tests.app.state.born.nursery import ASKED, Nursery, fast, nursery, rack
 from tests.app.state.world import members
 from tests.records import RACK, job, job_owner, job_pods, node, pod
-from tests.workload_pods import JOBSET, job_set
+from tests.workload_pods import JOBSET, job_set, training_pods, workload
 
 Crew = tuple[list, list[PodRecord]]
 
@@ -256,6 +256,13 @@ def test_a_group_is_not_born_in_place_if_the_job_that_made_its_pods_would_give_u
     said = msgspec.structs.replace(job("j", 4), failures_left=left)
     pods = [msgspec.structs.replace(each, owner=job_owner("j")) for each in members("g", 4)]
     assert (nursery(rack(0), [said]).asked(pods[0]) is not None) is is_born
+
+
+def test_a_job_that_counts_pods_that_ran_alone_is_born_and_given_back():
+    said = workload("TFJob", "t", {"Worker": 4}, level=RACK, failures_left=0, fails_if_lost=True)
+    world, stored = stranded(([said], training_pods("TFJob", "t", {"Worker": 4}, RACK)))
+    wait(world, 8)
+    assert wanted(world) == uids(stored)
 
 
 def test_a_job_that_would_give_up_is_born_where_its_pods_are_not_given_back_anyway():

@@ -29,6 +29,7 @@ from tests.app.state.failures import (
 )
 from tests.app.state.world import World, four_racks, members, racks
 from tests.records import RACK, REQUIRED, group, job, job_owner, job_pods, node, pod
+from tests.workload_pods import training_pods, workload
 
 # -- no replacement --------------------------------------------------------------------------------
 
@@ -309,6 +310,16 @@ def test_a_group_is_not_evicted_if_the_job_that_made_its_pods_would_fail(left, i
     assert bool(world.told(Evict)) is is_evicted
     refused = [each for each in world.told(EmitEvent) if each.reason == "GangNotEvicted"]
     assert len(refused) == (not is_evicted)
+
+
+def test_a_training_job_that_counts_pods_that_run_and_end_as_failed_is_not_evicted():
+    said = workload("TFJob", "t", {"Worker": 4}, level=RACK, failures_left=0, fails_if_lost=True)
+    pods = training_pods("TFJob", "t", {"Worker": 4}, RACK)
+    world = World(four_racks(), pods, [said], fail_fast=True)
+    lose_for_long(world, pods, "uid-t-worker-1")
+    assert world.told(Evict) == []
+    (refused,) = [e.sentence for e in world.told(EmitEvent) if e.reason == "GangNotEvicted"]
+    assert "restartPolicy" in refused
 
 
 @pytest.mark.parametrize("end", [{"is_terminating": True}, {"phase": "Failed"}], ids=str)
