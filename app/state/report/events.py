@@ -45,6 +45,16 @@ NOT_PROVIDED = "NodesNotProvided"
 NOT_REQUESTED = "NodesNotRequested"
 ABOUT_NODES = (NEEDS_NODES, NO_NODES_COME, NODES_RELEASED, NOT_PROVIDED, NOT_REQUESTED)
 
+# What is news again of a gang that has had a place since.
+OVER_WITH_A_PLACE = (
+    EVICTED,
+    NOT_EVICTED,
+    EVICTION_REFUSED,
+    NOT_GIVEN_BACK,
+    *ABOUT_ROOM,
+    *ABOUT_NODES,
+)
+
 NO_WARNINGS = (*ABOUT_ROOM, NEEDS_NODES)
 
 # Why a gang does not start: said again while that is so, since the API server forgets events.

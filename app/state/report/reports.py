@@ -316,17 +316,11 @@ class Reports:
         if gang.reporting.problem:
             self.report(gang, events.PLACED, _placed(gang), warn=False)
             gang.reporting.problem = ""
-        for reason in (
-            events.EVICTED,
-            events.NOT_GIVEN_BACK,
-            *events.ABOUT_ROOM,
-            *events.ABOUT_NODES,
-        ):
+        for reason in events.OVER_WITH_A_PLACE:
             gang.reporting.once.pop(reason, None)
-        for pod_set, why in fallback:
-            self._report_once(
-                gang, events.RANKS_NOT_USED, messages.ranks_not_used(gang.key, pod_set, why)
-            )
+        told = [messages.ranks_not_used(gang.key, pod_set, why) for pod_set, why in fallback]
+        if told:
+            self._report_anew(gang, events.RANKS_NOT_USED, "; ".join(told))
         gang.reporting.sentence, gang.reporting.sentence_at = (
             messages.planned_elsewhere(gang.key),
             None,

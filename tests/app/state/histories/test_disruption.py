@@ -160,6 +160,27 @@ def test_a_gang_is_told_once_which_pod_is_kept_from_ending_with_it(outcome, is_t
     assert all(f"pod {sent[0].name} is not evicted" in event.sentence for event in told)
 
 
+def test_a_gang_that_has_started_again_is_told_anew_which_pod_is_kept():
+    world = running(World(rack()), gang_of("g", 8, "all"))
+    for name in ("g", "h"):
+        world.effects.clear()
+        others = [each for each in world.pods.values() if each.name != f"{name}3"]
+        again = gang_of(chr(ord(name) + 1), 8, "all")
+        again = [replace(each, annotations=others[0].annotations) for each in again]
+        world.put(replace(world.pods[f"uid-{name}3"], is_preempted=True, is_terminating=True))
+        world.tick(1.0)
+        sent = world.told(Evict)[0]
+        world.effects += world.engine.eviction_finished(sent.uid, "refused", world.now)
+        told = [each for each in world.told(EmitEvent) if each.reason == "EvictionRefused"]
+        assert len(told) == 1
+        world.put(again[0])  # the gang is never without a pod
+        begin_to_end(world, [each.name for each in others])
+        world.delete(*[each for each in world.pods.values() if each.is_terminating])
+        world.put(*again[1:])
+        world.tick(30.0)
+        assert len(world.schedule(*again)) == 8
+
+
 def test_a_pod_of_a_gang_that_does_not_end_is_not_said_to_be_kept():
     world = running(World(rack()), gang_of("g", 8))
     world.effects += world.engine.eviction_finished("uid-g0", "failed", world.now)

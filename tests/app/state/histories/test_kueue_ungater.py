@@ -14,6 +14,7 @@ import pytest
 from app.state.effects import EmitEvent, Ungate, Ungated, UngateFailed
 from tests.app.state.world import World, four_racks, racks
 from tests.records import RACK, REQUIRED, group, job, job_owner, node, pod
+from tests.workload_pods import COMPLETION_INDEX, job_set
 
 GATED = ("corral.dev/gang",)
 FOREIGN = "example.com/quota"
@@ -95,6 +96,19 @@ def test_a_doubtful_rank_makes_the_whole_pod_set_greedy_and_the_owner_is_told_on
     assert sorted(world.ungated) == ["g0", "g1", "g2", "g3"]
     assert len(set(world.held.values())) == 4
     assert len(racks(world.held)) == 1
+
+
+def test_each_pod_set_whose_ranks_are_doubtful_is_told():
+    jobs, pods = job_set("js", {"a": (1, 2), "b": (1, 2), "c": (1, 2)}, RACK)
+    world = World([node(f"b0/r0/n{number}") for number in range(6)], (), jobs)
+    for each in pods:
+        if not each.name.startswith("js-c"):
+            each = msgspec.structs.replace(each, labels={**each.labels, COMPLETION_INDEX: "7"})
+        world.put(each)
+    for _ in range(50):
+        world.tick()
+    (sentence,) = reasons(world, "RanksNotUsed")
+    assert [name for name in "abc" if f"pod set {name} of gang" in sentence] == ["a", "b"]
 
 
 def test_a_doubtful_rank_is_not_told_where_it_makes_no_difference():
