@@ -258,7 +258,8 @@ class Reporting:
     problem_reason: str = ""  # of the same event
     once: dict[str, str] = field(default_factory=dict)
     """Sentences by reason: events that are emitted once only, or are not the last problem."""
-    pods: set[str] = field(default_factory=set)  # that an event was emitted about
+    pods: dict[str, str] = field(default_factory=dict)
+    """What events about pods that are not part of the gang have said last."""
     outside: dict[str, tuple[str, bool]] = field(default_factory=dict)
     """Pods that are not part of the gang as last sorted out: why, and whether one too many."""
     attempts: deque[Attempt] = field(default_factory=partial(deque, maxlen=MOST_ATTEMPTS))

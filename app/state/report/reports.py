@@ -105,10 +105,10 @@ class Reports:
             self._emit(gang, reason, sentence, warn=warn)
 
     def _report_pod(self, gang: Gang, pod: PodRecord, sentence: str) -> bool:
-        """Emit an event about one pod, once; True if this is the time."""
-        if pod.uid in gang.reporting.pods:
+        """Emit an event about one pod, unless the last one said the same; True if it did not."""
+        if gang.reporting.pods.get(pod.uid) == sentence:
             return False
-        gang.reporting.pods.add(pod.uid)
+        gang.reporting.pods[pod.uid] = sentence
         self._emit_about(gang, pod, sentence)
         return True
 
@@ -168,7 +168,6 @@ class Reports:
             ready = (*membership.unbound, *membership.apart)
             self.requeues.note_sentence(gang, ready, gang.reporting.sentence)
         gang.reporting.outside = {}
-        gang.reporting.pods &= gang.members.keys()
         for member in gang.members.values() if not membership.problem else ():
             if member.flaw and member.is_live and not member.pod.node:
                 gang.reporting.outside[member.pod.uid] = member.flaw, False
@@ -177,6 +176,8 @@ class Reports:
             sentence = messages.part_gathering(gang.key, member.leaf)
             self.requeues.note_sentence(gang, (member,), sentence)
         self._report_outside(gang)
+        for uid in gang.reporting.pods.keys() - gang.reporting.outside.keys():
+            del gang.reporting.pods[uid]
         self.statuses.note(gang.key)
 
     def _why_gathering(self, gang: Gang) -> str:
@@ -206,7 +207,8 @@ class Reports:
 
     def forget_outside(self, gang: Gang) -> None:
         """Have the next roll call report such pods again, and delete those in excess."""
-        gang.reporting.pods -= gang.reporting.outside.keys()
+        for uid in gang.reporting.outside:
+            gang.reporting.pods.pop(uid, None)
 
     def _delete(self, gang: Gang, pod: PodRecord, sentence: str) -> None:
         """Delete a pod in excess that no controller makes anew.

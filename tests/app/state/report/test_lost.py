@@ -173,6 +173,24 @@ def test_a_lost_event_that_is_not_true_any_more_is_not_repeated(story, change):
     assert world.engine.lost_writes == 0
 
 
+def test_a_pod_that_is_no_part_of_its_gang_for_another_reason_is_told_that_one_too():
+    world = started()
+    world.delete(world.pods["uid-g0"])
+    it = replacement()
+    slices = {**it.annotations, "kueue.x-k8s.io/podset-slice-size": "1"}
+    size = {**it.annotations, "kueue.x-k8s.io/pod-group-total-count": "5"}
+    for said in (slices, slices, size, it.annotations):
+        world.put(msgspec.structs.replace(it, annotations=said))
+        world.tick()
+    world.put(replacement("g8"))
+    world.tick()
+    told = [each.sentence for each in world.told(EmitEvent) if each.reason == "PodNotInGang"]
+    first, second, third = told
+    assert "podset-slice-size" in first
+    assert "pod default/g9 says 5" in second
+    assert "is one more than" in third
+
+
 def test_a_pod_in_excess_that_is_gone_before_the_gang_was_sorted_out_is_not_reported():
     world, _ = in_excess()
     (event,) = world.told(EmitEvent)
