@@ -486,6 +486,8 @@ class Reports:
         said = gang.reporting
         if what == STATUS:
             self.statuses.repeat_lost(gang.key)
+        elif not gang.members:
+            return  # its first pod is being created: it has no owner to tell yet
         elif uid in said.outside and uid in gang.members:
             sentence, is_excess = said.outside[uid]
             if what == events.POD_NOT_IN_GANG:

@@ -8,6 +8,7 @@ import pytest
 from app.dialects.spec import GangKey
 from app.state.effects import DELETE, STATUS, Delete, EmitEvent, WriteStatus
 from app.state.report.lost import LostWrite, LostWrites
+from tests.app.state.born.nursery import nursery, rack, train
 from tests.app.state.lost import replacement, started
 from tests.app.state.report.test_statuses import PLAYERS, with_a_band
 from tests.app.state.world import World, four_racks, members
@@ -255,6 +256,18 @@ def test_what_is_lost_of_a_gang_that_is_gone_is_forgotten():
     world._take(
         world.inputs.write_lost(GangKey("x", "y", "group"), "GangPlaced", "uid-z", world.now)
     )
+    assert world.engine.lost_writes == 0
+
+
+def test_nothing_is_said_again_of_a_gang_whose_first_pod_has_not_come_yet():
+    """Its Job may have had pods before, of which an event was lost."""
+    jobs, pods = train()
+    world = nursery(rack(0), jobs)
+    assert world.asked(pods[0])
+    for reason in ("GangPlaced", "GangIncomplete", "GangNotPlaced"):
+        lost = world.gang().key, reason, "uid-job-train"
+        world._take(world.inputs.write_lost(*lost, world.now))
+    assert said_next(world) == []
     assert world.engine.lost_writes == 0
 
 
