@@ -129,7 +129,7 @@ def _mark(gang: Gang, now: float, whose: str) -> Mark:
     """What is compared: the state, the sentence, how many pods are there and bound, and whether it
     asks for nodes."""
     membership = gang.membership
-    there, bound = membership.members_live, len(membership.bound)
+    there, bound = gang.pods_there, len(membership.bound)
     if whose and gang.phase in LED:
         return gang.phase, Reason.NOT_LEADING, whose, there, bound, ""
     asked = f"{gang.need.why} {gang.ask.shown}" if gang.need.is_open else ""

@@ -31,7 +31,7 @@ def view(gang: Gang, now: float, books: Books) -> GangView:
         waiting_seconds=max(0.0, now - gang.complete_at) if is_waiting else None,
         pods=Pods(
             declared=membership.pods,
-            there=membership.members_live,
+            there=gang.pods_there,
             planned=len(gang.plan.nodes.keys() & gang.members.keys()),
             bound=len(membership.bound),
         ),

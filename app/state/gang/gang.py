@@ -356,6 +356,13 @@ class Gang:
         return disruption == corral.ALL if said is None else said
 
     @property
+    def pods_there(self) -> int:
+        """How many of its pods are there and live: none before the first of them has come."""
+        if self.birth is not None and not self.members:
+            return 0
+        return self.membership.members_live
+
+    @property
     def restarts_together(self) -> bool:
         """Whether its owner makes all its pods anew when one is lost."""
         return self._lifecycle.restarts_together

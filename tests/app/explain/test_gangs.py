@@ -10,6 +10,7 @@ import pytest
 from app.explain.gangs import view
 from app.kube.core.objects import PodRecord
 from app.state.gang.reasons import Reason
+from tests.app.state.born.nursery import nursery, rack, train
 from tests.app.state.histories.test_narrowed import narrowed_to
 from tests.app.state.world import World, four_racks
 from tests.records import BLOCK, PREFERRED, RACK, REQUIRED, group, node, pod
@@ -176,3 +177,14 @@ def test_a_gang_that_waits_says_since_when() -> None:
     too_large(world)
     world.tick(7.0)
     assert view(world.gang(), world.now, world.engine.books).waiting_seconds == pytest.approx(7.0)
+
+
+def test_of_a_gang_that_is_planned_before_its_first_pod_none_is_said_to_be_there():
+    jobs, pods = train()
+    world = nursery(rack(0), jobs)
+    first = world.created(pods[0])
+    for there in (0, 1):
+        shown = view(world.gang(), world.now, world.engine.books)
+        assert (shown.phase, shown.pods.declared, shown.pods.there) == ("placed", 4, there)
+        world.put(first)
+        world.tick()
