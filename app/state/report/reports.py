@@ -184,6 +184,8 @@ class Reports:
         spec = gang.membership.spec
         if spec is not None and spec.awaits and not gang.membership.bound:
             return messages.gathering(gang.key, None, spec.awaits)
+        if (first := _first_pods(gang)) is not None:
+            return messages.gathering_first(gang.key, first)
         spec = gang.elastic_spec
         if spec is not None:
             return messages.gathering_least(gang.key, minimum.least_pods(spec))
@@ -527,7 +529,17 @@ def _incomplete(gang: Gang) -> str:
     if membership.problem or membership.bound:
         return ""
     members = sum(member.is_ready for member in membership.joining)
-    return messages.incomplete(gang.key, members, membership.spec)
+    return messages.incomplete(gang.key, members, membership.spec, _first_pods(gang))
+
+
+def _first_pods(gang: Gang) -> int | None:
+    """How many pods a gang starts with that need not have all; 0: any of them; None: with all."""
+    spec = gang.membership.spec
+    if spec is None or (gang.birth is not None and gang.birth.starts_whole):
+        return None
+    if spec.starts_with:
+        return spec.starts_with if spec.starts_with < spec.pods else None
+    return 0 if spec.reserves_all or spec.starts_with == 0 else None
 
 
 def _still_waits(gang: Gang, reason: str) -> bool:

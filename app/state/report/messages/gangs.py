@@ -66,6 +66,19 @@ def gathering_least(key: GangKey, pods: int) -> str:
     return f"gang {key} waits until the {pods} pods that it needs are there and ungated"
 
 
+def gathering_first(key: GangKey, pods: int) -> str:
+    """Members are missing or gated that the gang starts with; 0: it starts with any."""
+    return f"gang {key} waits until {_first_are_there(pods)}"
+
+
+def _first_are_there(pods: int) -> str:
+    if not pods:
+        return "those of its pods that are there are ungated"
+    if pods == 1:
+        return "the pod that it starts with is there and ungated"
+    return f"the {pods} pods that it starts with are there and ungated"
+
+
 def part_gathering(key: GangKey, leaf: str) -> str:
     """The gang can do without the pods of a leaf, and these are not complete."""
     return f"gang {key} waits with {leaf or 'this pod'} until all that belong to it are there"
@@ -89,8 +102,13 @@ def keys_refused(keys: Sequence[str]) -> str:
     )
 
 
-def incomplete(key: GangKey, members: int, spec: GangSpec) -> str:
-    """Members have been missing for a while."""
+def incomplete(key: GangKey, members: int, spec: GangSpec, first: int | None = None) -> str:
+    """Members have been missing for a while; `first`: as in `gathering_first`, None: all count."""
+    if first is not None:
+        return (
+            f"gang {key} has {members} of the {spec.pods} pods that {spec.where} declares;"
+            f" it starts when {_first_are_there(first)}"
+        )
     if spec.is_elastic:
         return (
             f"gang {key} has {members} of the {spec.pods} pods that {spec.where} declares;"

@@ -23,7 +23,7 @@ from tests.records import (
     pod,
     topology,
 )
-from tests.workload_pods import stateful_pods, workload
+from tests.workload_pods import job_set, stateful_pods, workload
 
 
 def test_a_gang_that_fits_nowhere_holds_nothing_and_says_why_in_one_sentence():
@@ -36,6 +36,56 @@ def test_a_gang_that_fits_nowhere_holds_nothing_and_says_why_in_one_sentence():
     assert "gang default/big" in answer.sentence
     assert "4 of 5 pods fit" in answer.sentence
     assert world.reports == [answer.sentence]
+
+
+GATED = ("example.com/quota",)
+FAST = {"kueue.x-k8s.io/pod-group-fast-admission": "true"}
+
+
+def in_order() -> tuple[list, list]:
+    """A JobSet whose workers are made once its drivers run; one driver is there."""
+    jobs, pods = job_set("js", {"d": (1, 2), "w": (2, 2)}, RACK)
+    parts = {"d": 2, "w": 4}
+    whole = workload("JobSet", "js", parts, level=RACK, like=pods[2], jobs=1, is_gradual=True)
+    return [whole, jobs[0]], pods[:1]
+
+
+def one_by_one() -> tuple[list, list]:
+    """A StatefulSet that makes its pods one by one; another one's gate is on the first."""
+    made = workload("StatefulSet", "db", {"": 4}, level=RACK, is_gradual=True)
+    return [made], stateful_pods("db", 1, RACK, gates=GATED)
+
+
+def fast() -> tuple[list, list]:
+    """A group that starts with its first pod, and has gates of others on two of four."""
+    return [], [
+        pod(f"g{at}", annotations=group("g", 4, RACK, **FAST), gates=GATED) for at in range(2)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("story", "until", "there"),
+    [
+        pytest.param(
+            in_order, "the 2 pods that it starts with are there and ungated", 1, id="job_set"
+        ),
+        pytest.param(
+            one_by_one, "the pod that it starts with is there and ungated", 0, id="stateful_set"
+        ),
+        pytest.param(fast, "those of its pods that are there are ungated", 0, id="fast_admission"),
+    ],
+)
+def test_what_starts_with_some_of_its_pods_is_not_said_to_wait_for_all(story, until, there):
+    made, pods = story()
+    world = World(four_racks(), jobs=made)
+    world.put(*pods)
+    for _ in range(150):
+        world.tick()
+    name = world.gang().key
+    assert world.gang().reporting.sentence == f"gang {name} waits until {until}"
+    (event,) = [each for each in world.told(EmitEvent) if each.reason == "GangIncomplete"]
+    assert event.sentence.startswith(f"gang {name} has {there} of the ")
+    assert event.sentence.endswith(f"; it starts when {until}")
 
 
 @pytest.mark.parametrize(
