@@ -522,12 +522,14 @@ def not_joining(gang: Gang, member: Member, *, is_excess: bool) -> str:
 
 
 def _incomplete(gang: Gang) -> str:
-    """What its members lack, "" if the gang does not wait for members."""
+    """What a gang waits for before it is tried: members, or what declares them; "": nothing."""
     membership = gang.membership
-    if gang.phase is not Phase.GATHERING or membership.spec is None:
+    if gang.phase is not Phase.GATHERING or membership.problem or membership.bound:
         return ""
-    if membership.problem or membership.bound:
-        return ""
+    if membership.is_unread:
+        return ""  # for a moment
+    if membership.spec is None or membership.spec.awaits:
+        return gang.reporting.sentence
     members = sum(member.is_ready for member in membership.joining)
     return messages.incomplete(gang.key, members, membership.spec, _first_pods(gang))
 

@@ -38,6 +38,32 @@ def test_a_gang_that_fits_nowhere_holds_nothing_and_says_why_in_one_sentence():
     assert world.reports == [answer.sentence]
 
 
+@pytest.mark.parametrize(
+    ("made", "until"),
+    [
+        pytest.param(
+            [pod("v", annotations={"scheduling.k8s.io/group-name": "vg"})],
+            "gang default/vg waits until PodGroup vg is there",
+            id="pod_group",
+        ),
+        pytest.param(
+            job_pods("j", 1, **{"kueue.x-k8s.io/podset-required-topology": RACK}),
+            "gang default/j waits until its Job is known",
+            id="job",
+        ),
+    ],
+)
+def test_that_what_declares_a_gang_is_not_there_is_told_its_owner(made, until):
+    """Behind the gate the pods have no condition that says so."""
+    world = World(four_racks())
+    world.put(*[msgspec.structs.replace(each, gates=("corral.dev/gang",)) for each in made])
+    for _ in range(150):
+        world.tick()
+    assert [(each.reason, each.sentence) for each in world.told(EmitEvent)] == [
+        ("GangIncomplete", until)
+    ]
+
+
 GATED = ("example.com/quota",)
 FAST = {"kueue.x-k8s.io/pod-group-fast-admission": "true"}
 
