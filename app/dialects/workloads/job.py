@@ -30,7 +30,10 @@ SOURCE = "job"
 INDEXED = "Indexed"  # the completionMode of pods that have numbers
 CONTROLLER = "kubernetes.io/job-controller"
 BACKOFF_LIMIT = 6  # where a Job says none
-FAIL_JOB, FAIL_INDEX, IGNORE, COUNT = _ACTIONS = ("FailJob", "FailIndex", "Ignore", "Count")
+FAIL_JOB, FAIL_INDEX, COUNT, IGNORE = _ACTIONS = ("FailJob", "FailIndex", "Count", "Ignore")
+# ^ the worst first
+NO_CODES = frozenset[int]()
+STOPPED = frozenset((143, 137))  # exit codes of containers that end by SIGTERM, or SIGKILL after it
 # What a Job may say when it fails, by what it fails of.
 POLICY, BACKOFF, INDEXES = ("PodFailurePolicy",), ("BackoffLimitExceeded",), ("FailedIndexes",)
 MOST_INDEXES = (*INDEXES, "MaxFailedIndexesExceeded")
@@ -53,8 +56,14 @@ class _OnPodCondition(wire.Wire):
     status: wire.Text = None
 
 
+class _OnExitCodes(wire.Wire):
+    operator: wire.Text = None
+    values: list[int] | None = None
+
+
 class _FailureRule(wire.Wire):
     action: wire.Text = None
+    on_exit_codes: _OnExitCodes | None = None
     on_pod_conditions: list[_OnPodCondition | None] | None = None
 
 
@@ -130,10 +139,18 @@ def decode_job(raw: Json, keep: Keep) -> WorkloadRecord:
 def _action(rules: Iterable[_FailureRule | None]) -> str:
     """What a policy has done about a pod that is evicted: that of the first rule of such pods.
 
-    An action that is not known is passed over.
+    An action that is not known is passed over. Of rules of exit codes it is the worst of what they
+    do about those of such a pod; that it is ignored is not certain, as it may end by another one.
     Source: kubernetes v1.36 pkg/controller/job/pod_failure_policy.go, matchPodFailurePolicy.
     """
+    left, found, last = STOPPED, list[str](), COUNT
     for rule in rules:
+        if rule is not None and rule.on_exit_codes is not None:
+            codes = left & _codes(rule.on_exit_codes)
+            if codes and rule.action in (FAIL_JOB, FAIL_INDEX, COUNT):
+                found.append(rule.action)
+                left -= codes
+            continue
         on = (rule and rule.on_pod_conditions) or ()
         is_of_them = any(
             each.type == DISRUPTION_TARGET and each.status in (None, "", "True")
@@ -141,8 +158,15 @@ def _action(rules: Iterable[_FailureRule | None]) -> str:
             if each is not None
         )
         if rule is not None and is_of_them and rule.action in _ACTIONS:
-            return rule.action
-    return COUNT
+            last = rule.action
+            break
+    return min((*found, last), key=_ACTIONS.index)
+
+
+def _codes(rule: _OnExitCodes) -> frozenset[int]:
+    """Of the exit codes of containers that are stopped, those that a rule is of."""
+    values = frozenset(rule.values or ())
+    return {"In": STOPPED & values, "NotIn": STOPPED - values}.get(rule.operator or "", NO_CODES)
 
 
 def _failures_left(spec: _WholeJobSpec, action: str, failed: int) -> int | None:

@@ -247,6 +247,40 @@ def test_how_many_pods_of_a_job_may_be_evicted_before_it_fails(spec, left):
     assert (found.failures_left, found.failures) == (left, 2)
 
 
+def codes(action, operator, *values):
+    return {"action": action, "onExitCodes": {"operator": operator, "values": [*values]}}
+
+
+IGNORED = {"action": "Ignore", **EVICTED}
+
+
+@pytest.mark.parametrize(
+    ("rules", "left"),
+    [
+        pytest.param([codes("FailJob", "In", 1, 2), IGNORED], None, id="other_codes"),
+        pytest.param([codes("FailJob", "In", 1, 143), IGNORED], 0, id="terminated"),
+        pytest.param([codes("FailJob", "In", 137), IGNORED], 0, id="killed"),
+        pytest.param([codes("FailJob", "NotIn", 42), IGNORED], 0, id="all_but_one"),
+        pytest.param([codes("FailJob", "NotIn", 137, 143), IGNORED], None, id="neither"),
+        pytest.param([codes("FailIndex", "NotIn", 42), IGNORED], 0, id="an_index"),
+        pytest.param([codes("Count", "In", 143), IGNORED], 6, id="counted"),
+        pytest.param([IGNORED, codes("FailJob", "NotIn", 42)], None, id="ignored_before"),
+        pytest.param([codes("Ignore", "In", 137, 143)], 6, id="another_code_is_possible"),
+        pytest.param([codes("Count", "In", 143), codes("FailJob", "In", 143)], 6, id="the_first"),
+        pytest.param([codes("Count", "In", 143), codes("FailJob", "In", 137)], 0, id="the_worst"),
+        pytest.param([codes("FailJob", "Exists", 143), IGNORED], None, id="no_operator"),
+        pytest.param([{"action": "FailJob", "onExitCodes": {}}, IGNORED], None, id="empty"),
+    ],
+)
+def test_a_rule_of_exit_codes_is_of_pods_that_are_evicted_where_it_comes_first(rules, left):
+    """Their containers end by SIGTERM, or SIGKILL after it.
+
+    Source: kubernetes v1.36 pkg/controller/job/pod_failure_policy.go, matchPodFailurePolicy.
+    """
+    spec = {"podFailurePolicy": {"rules": rules}}
+    assert record_of(decode_job, spec).failures_left == left
+
+
 def test_a_rule_whose_action_is_not_known_is_passed_over():
     rules = [{"action": "Later", **EVICTED}, {"action": "Ignore", **EVICTED}]
     spec = {"podFailurePolicy": {"rules": rules}}
