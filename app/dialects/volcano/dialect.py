@@ -7,7 +7,16 @@ from typing import ClassVar
 
 from app.dialects.declared import DomainView, Draw, Pool, TopologySpec
 from app.dialects.dialect import Dialect, KeptKind, ObjectRules
-from app.dialects.spec import NO_PODS, Claim, GangKey, GangSpec, LeafPods, Said, ends_together
+from app.dialects.spec import (
+    NO_PODS,
+    Claim,
+    FailureLimit,
+    GangKey,
+    GangSpec,
+    LeafPods,
+    Said,
+    ends_together,
+)
 from app.dialects.volcano import claims, gangs, hyper_nodes, jobs, keys, pod_groups, queues, status
 from app.dialects.volcano.from_labels.kept import KeptHyperNodes
 from app.dialects.volcano.jobs import VolcanoJobRecord
@@ -118,6 +127,12 @@ class VolcanoDialect(Dialect):
         self, spec: GangSpec, objects: Collection[ObjectRecord], view: GangView
     ) -> StatusPatch | None:
         return status.status_of(spec.key, objects, view, self._scheduler)
+
+    def failure_limit(
+        self, record: ObjectRecord, owner: ObjectRecord | None
+    ) -> FailureLimit | None:
+        left = record.failures_left if isinstance(record, VolcanoJobRecord) else None
+        return None if left is None else FailureLimit(left)
 
     def pool(self, record: ObjectRecord) -> Pool | None:
         return queues.pool_of(record) if isinstance(record, QueueRecord) else None

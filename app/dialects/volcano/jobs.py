@@ -9,7 +9,8 @@ pkg/webhooks/admission/jobs/validate/admit_job.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -31,11 +32,16 @@ PATH = f"/apis/{GROUP}/v1alpha1/jobs"
 MOST_OBJECTS = 24_576  # of all tasks: 256 have some 8,000, and to build more takes longer than 5 ms
 
 
+_T = TypeVar("_T")
+
+
 class VolcanoJobRecord(ObjectRecord, frozen=True, gc=False):
     """One vcjob."""
 
     schedulers: tuple[str, ...] = ()
     """What its pods will have as schedulerName: each once, and its own if it has no tasks."""
+    failures_left: int | None = None
+    """How many of its pods may be evicted until it ends for good; None: any number."""
 
     @property
     def pod_group(self) -> str:
@@ -51,24 +57,46 @@ class _PodTemplate(wire.Wire):
     spec: _PodSpec | None = None
 
 
+class _Policy(wire.Wire):
+    action: wire.Text = None
+    event: wire.Text = None
+    events: wire.Texts = None
+
+
+_Policies = list[_Policy | None] | None
+
+
 class _TaskRead(wire.Wire):
     template: _PodTemplate | None = None
+    policies: _Policies = None
 
 
 class _Spec(wire.Wire):
     scheduler_name: wire.Text = None
+    max_retry: wire.Int32 | None = None
+    policies: msgspec.Raw = msgspec.Raw(b"null")
     tasks: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Status(wire.Wire):
+    retry_count: wire.Int32 | None = None
 
 
 class _Job(wire.Wire):
     metadata: wire.Metadata | None = None
     spec: _Spec | None = None
+    status: _Status | None = None
 
 
 _JOB = msgspec.json.Decoder(_Job)
 _TASKS: msgspec.json.Decoder[list[_TaskRead | None] | None] = msgspec.json.Decoder(
     list[_TaskRead | None] | None
 )
+_POLICIES: msgspec.json.Decoder[_Policies] = msgspec.json.Decoder(_Policies)
+MAX_RETRY = 3  # where a vcjob says none
+EVICTED = frozenset(("PodEvicted", "*"))
+ENDS = ("AbortJob", "TerminateJob", "CompleteJob")
+RESTARTS = ("RestartJob", "RestartTask", "RestartPod", "RestartPartition")
 
 
 def decode_job(raw: Json) -> VolcanoJobRecord:
@@ -78,25 +106,58 @@ def decode_job(raw: Json) -> VolcanoJobRecord:
     """
     job = decoded(_JOB, raw, "Job")
     metadata, spec = job.metadata or wire.Metadata(), job.spec or _Spec()
+    tasks = _tasks(spec)
     return VolcanoJobRecord(
         kind=KIND,
         namespace=metadata.namespace or "",
         name=metadata.name or "",
         uid=metadata.uid or "",
         version=metadata.resource_version or "",
-        schedulers=_schedulers(spec),
+        schedulers=_schedulers(spec, tasks),
+        failures_left=_failures_left(spec, tasks, job.status or _Status()),
     )
 
 
-def _schedulers(spec: _Spec) -> tuple[str, ...]:
+def _tasks(spec: _Spec) -> Sequence[_TaskRead]:
+    """Its tasks, as far as they are read."""
+    return tuple(each for each in _read(_TASKS, spec.tasks)[:MOST_TASKS] if each is not None)
+
+
+def _read(decoder: msgspec.json.Decoder[list[_T] | None], raw: msgspec.Raw) -> list[_T]:
+    """A list; an empty one, if it has too much in it or cannot be read."""
+    try:
+        is_read = bytes(raw).count(b"{") <= MOST_OBJECTS
+        return (decoder.decode(raw) or []) if is_read else []
+    except (ValueError, RecursionError):
+        return []
+
+
+def _failures_left(spec: _Spec, tasks: Sequence[_TaskRead], status: _Status) -> int | None:
+    """How many pods may be evicted: none, if some task's policy ends the vcjob with the first.
+
+    So it is if it starts again and may not. One without such a policy makes the pods again.
+    Source: volcano v1.14 pkg/controllers/job/job_controller_util.go, applyPolicies, and
+    pkg/controllers/job/state/restarting.go; pkg/webhooks/admission/jobs/mutate/mutate_job.go.
+    """
+    whole = _action(_read(_POLICIES, spec.policies))
+    actions = {_action(task.policies or ()) or whole for task in tasks} or {whole}
+    is_last = (status.retry_count or 0) + 1 >= (spec.max_retry or MAX_RETRY)
+    ends = (*ENDS, *RESTARTS) if is_last else ENDS
+    return None if actions.isdisjoint(ends) else 0
+
+
+def _action(policies: Iterable[_Policy | None]) -> str:
+    """What the first policy of pods that are evicted does; "": there is none."""
+    for policy in policies:
+        if policy is not None and not EVICTED.isdisjoint((policy.event, *(policy.events or ()))):
+            return policy.action or ""
+    return ""
+
+
+def _schedulers(spec: _Spec, tasks: Sequence[_TaskRead]) -> tuple[str, ...]:
     """That of each template, which counts before the vcjob's."""
     own = (spec.scheduler_name or "")[:LONGEST_NAME]
-    try:
-        is_read = bytes(spec.tasks).count(b"{") <= MOST_OBJECTS
-        tasks = (_TASKS.decode(spec.tasks) or []) if is_read else []
-    except (ValueError, RecursionError):
-        tasks = []
-    templates = (each.template for each in tasks[:MOST_TASKS] if each is not None)
+    templates = (each.template for each in tasks)
     specs = (each.spec if each is not None else None for each in templates)
     named = ((each.scheduler_name if each is not None else None) or own for each in specs)
     return tuple(dict.fromkeys(name[:LONGEST_NAME] for name in named)) or (own,)

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.kube.core.objects import Shape
+from app.dialects.volcano.jobs import decode_job
+from app.kube.core.objects import Owner, Shape
 from app.state.effects import Bind, EmitEvent, Evict
 from app.state.filter_result import Pinned
 from app.state.gang.gang import Phase
@@ -310,6 +311,19 @@ def test_a_group_is_not_evicted_if_the_job_that_made_its_pods_would_fail(left, i
     assert bool(world.told(Evict)) is is_evicted
     refused = [each for each in world.told(EmitEvent) if each.reason == "GangNotEvicted"]
     assert len(refused) == (not is_evicted)
+
+
+@pytest.mark.parametrize(("action", "is_evicted"), [("RestartJob", True), ("AbortJob", False)])
+def test_pods_of_a_vcjob_that_their_eviction_ends_for_good_are_not_evicted(action, is_evicted):
+    made = {
+        "metadata": {"namespace": "default", "name": "train", "uid": "u"},
+        "spec": {"policies": [{"event": "PodEvicted", "action": action}]},
+    }
+    owner = Owner("batch.volcano.sh/v1alpha1", "Job", "train", "u")
+    pods = [msgspec.structs.replace(each, owner=owner) for each in members("g", 4)]
+    world = World(four_racks(), pods, [decode_job(msgspec.json.encode(made))], fail_fast=True)
+    lose_for_long(world, pods, "uid-g1")
+    assert bool(world.told(Evict)) is is_evicted
 
 
 def test_a_training_job_that_counts_pods_that_run_and_end_as_failed_is_not_evicted():
