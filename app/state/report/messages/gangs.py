@@ -140,8 +140,8 @@ def not_evicted(key: GangKey) -> str:
     """The gang is not evicted though a member is lost: its owner would not make the pods again."""
     return (
         f"gang {key} lacks a lost pod, and the others are not evicted: its owner would count them"
-        " as failed and give up (backoffLimit, restartPolicy); a podFailurePolicy of a Job whose"
-        " first rule ignores the condition DisruptionTarget allows it"
+        " as failed and give up (backoffLimit, restartPolicy, policies); a podFailurePolicy of a"
+        " Job whose first rule ignores the condition DisruptionTarget allows it"
     )
 
 

@@ -25,8 +25,8 @@ def goes_on() -> str:
 GIVEN_BACK_ONCE = "others were, once, and it has not run since; delete them to have them made again"
 NOT_MADE_AGAIN = "no controller is known to make them again; delete them and create them anew"
 OWNER_GIVES_UP = (
-    "their owner would count them as failed and give up (backoffLimit); a podFailurePolicy whose"
-    " first rule ignores the condition DisruptionTarget allows it"
+    "their owner would count them as failed and give up (backoffLimit, policies); a"
+    " podFailurePolicy of a Job whose first rule ignores the condition DisruptionTarget allows it"
 )
 SET_BORN_GIVEN_BACK = "the setting born_pods_given_back is off; delete them to have them made again"
 SET_NARROWED_GIVEN_BACK = (
