@@ -35,7 +35,7 @@ from app.dialects.spec import (
     Suspension,
     ends_together,
 )
-from app.dialects.workloads import TemplatePlace, WorkloadRecord
+from app.dialects.workloads import TemplatePlace, WorkloadRecord, job_set
 from app.dialects.workloads.record import failure_limit_of, is_suspended_by_us
 from app.kube.core.objects import ObjectRecord, PodRecord
 from app.kube.decoding.decode import Keep
@@ -140,7 +140,10 @@ class KueueDialect(Dialect):
     def awaited(self, key: GangKey) -> str:
         if key.source == pod_groups.SOURCE:
             return "the pod that declares its members is there"
-        return super().awaited(key)
+        if key.source == job_set.SOURCE:
+            return "all Jobs of its JobSet are known"
+        kind = _BY_SOURCE.get(key.source)
+        return super().awaited(key) if kind is None else f"its {kind.kind} is known"
 
     def topologies(self, record: ObjectRecord) -> Iterable[TopologySpec]:
         return topology.specs_of(record)

@@ -23,7 +23,7 @@ from tests.records import (
     pod,
     topology,
 )
-from tests.workload_pods import job_set, stateful_pods, workload
+from tests.workload_pods import job_set, stateful_pods, training_pods, workload
 
 
 def test_a_gang_that_fits_nowhere_holds_nothing_and_says_why_in_one_sentence():
@@ -50,6 +50,21 @@ def test_a_gang_that_fits_nowhere_holds_nothing_and_says_why_in_one_sentence():
             job_pods("j", 1, **{"kueue.x-k8s.io/podset-required-topology": RACK}),
             "gang default/j waits until its Job is known",
             id="job",
+        ),
+        pytest.param(
+            stateful_pods("db", 1, RACK),
+            "gang default/db waits until its StatefulSet is known",
+            id="stateful_set",
+        ),
+        pytest.param(
+            training_pods("PyTorchJob", "t", {"Worker": 1}, RACK),
+            "gang default/t waits until its PyTorchJob is known",
+            id="training_job",
+        ),
+        pytest.param(
+            job_set("js", {"w": (1, 1)}, RACK)[1],
+            "gang default/js waits until all Jobs of its JobSet are known",
+            id="job_set",
         ),
     ],
 )
