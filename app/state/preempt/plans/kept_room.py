@@ -38,15 +38,18 @@ class KeptRoom:
         """The pods on these nodes that count as gone already, but for those that are stuck."""
         for node in nodes:
             for uid in self.books.bound_on.get(node, ()):
-                its = self.gangs.of_pod(uid)
-                is_leaving = (
-                    uid in self.going
-                    or self.occupants.any_terminating((uid,))
-                    or self.grants.is_victim(uid)
-                    or (its is not None and its.ending)
-                )
-                if is_leaving and uid not in self.left_alone.stuck:
+                if self.is_leaving(uid) and uid not in self.left_alone.stuck:
                     yield uid
+
+    def is_leaving(self, uid: str) -> bool:
+        """Whether a pod ends, or goes for others."""
+        its = self.gangs.of_pod(uid)
+        return (
+            uid in self.going
+            or self.occupants.any_terminating((uid,))
+            or self.grants.is_victim(uid)
+            or (its is not None and bool(its.ending))
+        )
 
     def held_for_victims(self, plan: RoomPlan) -> set[str]:
         """The uids that places are held for which end with the gangs that go."""

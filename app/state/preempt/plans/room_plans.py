@@ -405,7 +405,9 @@ class RoomPlans:
         known = self.occupants.by_uid
         ending = [uid for uid in left if known[uid].is_terminating]
         if len(ending) < len(left):
-            if now >= plan.heard_at + SEND_SECONDS:
+            if not all(map(self._kept.is_leaving, left)):
+                self._end(gang.key, "changed", now)  # those that they went for need them no more
+            elif now >= plan.heard_at + SEND_SECONDS:
                 self._end(gang.key, "unanswered", now)
             return
         since = plan.heard_at

@@ -1085,6 +1085,24 @@ def test_a_gang_waits_for_pods_that_go_for_another_one_too():
     assert set(placed(world, "U").values()) == set(N1)
 
 
+def test_a_gang_that_waits_for_them_asks_again_once_they_go_for_the_other_no_more():
+    world = Evicting(rack(1, 4), gang("a", *N1), is_slow=True)
+    world.put(*[replace(each, priority=2000) for each in members("U", 4)])
+    world.run(15.0)
+    assert world.engine.room_plans.of[world.gang("U").key].victims == ()
+    world.delete(*[each for each in world.pods.values() if each.name.startswith("T")])
+    world.run(1.0)
+    world.is_slow, world._heard = False, 0
+    world._serve()
+    assert world.ending == [], "none of them has gone"
+    world.run(5.0)
+    assert world.results == {"withdrawn": 1, "changed": 1}
+    assert len(world.ending) == 4
+    world.let_go()
+    world.run(2.0)
+    assert set(placed(world, "U").values()) == set(N1)
+
+
 def test_none_is_evicted_if_a_later_one_of_them_is_not_what_it_was():
     running = [*gang("a", *N1[:2]), single("s", "n12")]
     world = Evicting(rack(1, 4), running, silent=True)
