@@ -131,9 +131,10 @@ class Watched(EngineParts):
         if isinstance(record, PodRecord):
             self._put_pod(record, now)
         elif isinstance(record, NodeRecord):
-            if self.nodes.put(record, now):
+            change = self.nodes.put(record, now)
+            if change == "new":
                 self.new_nodes.put(record.name, now)
-            else:
+            elif change == "changed":
                 self.new_nodes.note_change(record.name)
             self.held_nodes.put(record)
         else:

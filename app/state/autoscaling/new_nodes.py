@@ -12,6 +12,9 @@ Each new node in the domain prolongs that, up to thrice its time. Then what has 
 nodes are anybody's, and the gang has none kept for as long as it had some; twice as long each time,
 for it may need what no autoscaler makes. A node that went after the gang asked, and is back soon,
 is not new: any pod that fits there may have waited for it.
+
+A look has a bound: beside the gangs that have nodes kept already, only the first few of each
+namespace are looked at, and where thousands ask, it is found out once a second which these are.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from heapq import nsmallest
 
 import numpy as np
 
@@ -29,7 +33,7 @@ from app.state.autoscaling.marks import Marks
 from app.state.cache.books import ALL_NODES, Books
 from app.state.cache.topology_books import TopologyBooks
 from app.state.fairness.earmark import Earmark, scarce_in
-from app.state.gang.gang import Gang
+from app.state.gang.gang import PLANNABLE, Gang
 from app.state.gang.gangs import Gangs
 from app.state.isolation import confined
 from app.state.plan.planner import Planner
@@ -48,6 +52,10 @@ NOTHING: frozenset[str] = frozenset()
 MOST_GANGS = 32  # that have nodes kept at one time …
 MOST_OF_NAMESPACE = 2  # … and of these, of one namespace
 REVIEW_SECONDS = 5.0  # between two looks, unless a new node changes
+MOST_TRIED_IN_NAMESPACE = 16  # gangs that have none kept yet, in one look
+MOST_VISITS = 16_384  # new nodes and pods that are looked at for these, once for each gang: 1 us
+MOST_RANKED = 512  # gangs that are put in order at each look; of more it is known …
+RANKED_SECONDS = 1.0  # … for so long which come first
 MOST_NODES = 10_000  # that are remembered as new
 BACK_SECONDS = 600.0  # after which a node of the same name is another one
 MOST_DOUBLED = 6
@@ -87,6 +95,8 @@ class NewNodes:
     """When nodes came that were not there before, while some gang asks for nodes."""
     _has_changed: bool = False  # one of these, or what else decides
     _reviewed_at: float = 0.0
+    _first: list[GangKey] = field(default_factory=list)  # of each namespace, when they were ranked
+    _ranked_at: float = -math.inf
 
     # -- nodes -------------------------------------------------------------------------------------
 
@@ -135,8 +145,7 @@ class NewNodes:
         self._has_changed, self._reviewed_at = False, now
         self.books.refresh()
         before = self.of
-        asking = in_order(self.marks.asking())
-        self._end({gang.key for gang in asking}, now)
+        self._end(now)
         longest = MOST_PROLONGED * self.settings.needs_nodes_hold_seconds
         while self._made:
             first = next(iter(self._made))
@@ -144,38 +153,67 @@ class NewNodes:
                 break
             del self._made[first]  # they are in the order of time
         self.of, self._bare = {}, {}
-        taken, in_namespace = set[str](), Counter[str]()
-        for gang in asking:
+        taken, in_namespace, visits = set[str](), Counter[str](), 0
+        looked_at = self._looked_at(now) if self._made else []
+        for gang in looked_at:
             namespace = gang.key.namespace
             if len(self.of) >= MOST_GANGS or in_namespace[namespace] >= MOST_OF_NAMESPACE:
                 continue
-            if now < self._rests.get(gang.key, 0.0):
-                continue
+            if gang.key not in self._kept:
+                if visits >= MOST_VISITS:
+                    continue
+                visits += len(self._made) + len(gang.members)
             with confined(self.planner.on_fault, "new nodes for gang {}", gang.key):
                 mark = self._mark(gang, taken, now)
                 if mark is not None:
                     self.of[gang.key] = mark
                     taken |= mark.nodes
                     in_namespace[namespace] += 1
-        rank = {gang.key: rank_in_queue(gang) for gang in asking}
+        rank = {gang.key: rank_in_queue(gang) for gang in looked_at}
         self.planner.new_nodes = {key: (each.nodes, rank[key]) for key, each in self.of.items()}
         kept = {key: each.nodes for key, each in self.of.items()}
         return NOTHING.union(*(each.nodes - kept.get(key, NOTHING) for key, each in before.items()))
 
-    def _end(self, asking: set[GangKey], now: float) -> None:
+    def _looked_at(self, now: float) -> list[Gang]:
+        """The gangs that have nodes kept, and those that may have some next, in order."""
+        if len(self.marks.open) <= MOST_RANKED or now >= self._ranked_at + RANKED_SECONDS:
+            self._ranked_at, lines = now, dict[str, list[Gang]]()
+            for gang in self.marks.asking():
+                if now >= self._rests.get(gang.key, 0.0):
+                    lines.setdefault(gang.key.namespace, []).append(gang)
+            self._first = [
+                gang.key
+                for line in lines.values()
+                for gang in nsmallest(MOST_TRIED_IN_NAMESPACE, line, key=rank_in_queue)
+            ]
+        keys = dict.fromkeys([*self._kept, *self._first])
+        return in_order(
+            self.gangs.by_key[key]
+            for key in keys
+            if self._asks(key) and now >= self._rests.get(key, 0.0)
+        )
+
+    def _asks(self, key: GangKey) -> bool:
+        """Whether a gang is there, and asks for nodes."""
+        gang = self.gangs.by_key.get(key)
+        return gang is not None and gang.need.is_open and gang.phase in PLANNABLE
+
+    def _end(self, now: float) -> None:
         """End what was kept for long enough, and what is kept for gangs that ask no more."""
         for key, kept in list(self._kept.items()):
             most = self.settings.needs_nodes_hold_seconds
             is_over = now >= min(kept.last_at + most, kept.since + MOST_PROLONGED * most)
-            if key not in asking:
+            if not self._asks(key):
                 del self._kept[key]
             elif is_over:
                 del self._kept[key]
                 times = self._in_vain[key] = self._in_vain.get(key, 0) + 1
                 self._rests[key] = now + (now - kept.since) * 2 ** min(times - 1, MOST_DOUBLED)
                 self._tell_end(self.gangs.by_key[key], kept.nodes)
-        self._in_vain = {key: times for key, times in self._in_vain.items() if key in asking}
-        self._rests = {key: end for key, end in self._rests.items() if end > now and key in asking}
+        self._in_vain = {key: times for key, times in self._in_vain.items() if self._asks(key)}
+        self._rests = {
+            key: end for key, end in self._rests.items() if end > now and self._asks(key)
+        }
 
     def _tell_end(self, gang: Gang, came: frozenset[str]) -> None:
         """Tell what came: where a node group lacks a label, it is no matter of how many."""

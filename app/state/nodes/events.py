@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Literal
 
 from app.kube.core.objects import NodeRecord
 from app.state.cache.books import Books, is_open
@@ -13,6 +14,8 @@ from app.state.nodes.invalidation import Invalidation
 from app.state.nodes.repair import Failures, Repairs
 from app.state.reserve.reservations import Reservations
 from app.state.settings import EngineSettings
+
+NodeChange = Literal["new", "changed", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +31,8 @@ class NodeEvents:
     failures: Failures
     repairs: Repairs
 
-    def put(self, node: NodeRecord, now: float) -> bool:
-        """Add a node or replace what is known of it; whether it is a new one."""
+    def put(self, node: NodeRecord, now: float) -> NodeChange:
+        """Add a node or replace what is known of it; what that changes for pods."""
         before = self.books.nodes.get(node.name)
         placed: Collection[str] = ()
         if before is None or before.labels != node.labels:
@@ -50,7 +53,7 @@ class NodeEvents:
         if self.failures.put_node(node, now):
             self.repairs.return_node(node.name, now)
         if before is not None and _is_heartbeat(before, node):
-            return False
+            return "none"
         self.reservations.capacity_grew([node.name])
         if node.name in self.books.held_on:
             if not is_open(node):
@@ -60,7 +63,7 @@ class NodeEvents:
                 self.invalidation.lose_barred(node, now)
                 self.invalidation.lose_overcommitted(node.name, now)
         self.repairs.lose_ending(node.name, now)
-        return before is None
+        return "new" if before is None else "changed"
 
     def drop(self, name: str, now: float) -> None:
         """Forget a node that is gone."""

@@ -329,6 +329,82 @@ def test_gangs_of_one_namespace_have_nodes_kept_for_two_of_them_at_most():
     assert [key.name for key in world.engine.new_nodes.of] == ["a", "b"]
 
 
+def looks(world, monkeypatch):
+    """The names of the gangs that are looked at from now on."""
+    found, look = [], type(world.engine.new_nodes)._mark
+
+    def mark(self, gang, taken, now):
+        found.append(gang.key.name)
+        return look(self, gang, taken, now)
+
+    monkeypatch.setattr(type(world.engine.new_nodes), "_mark", mark)
+    return found
+
+
+def test_what_a_new_node_costs_does_not_grow_with_the_gangs_that_ask(monkeypatch):
+    monkeypatch.setattr("app.state.autoscaling.new_nodes.MOST_TRIED_IN_NAMESPACE", 3)
+    mine = [each for i in range(9) for each in gated(f"g{i}", 2)]
+    other = [msgspec.structs.replace(each, namespace="other") for each in gated("theirs", 2)]
+    world = asking(*mine, *other)
+    found = looks(world, monkeypatch)
+    world.put(*rack(0, nodes=1))
+    world.tick()
+    assert set(found) == {"g0", "g1", "g2", "theirs"}
+    assert [key.name for key in world.engine.new_nodes.of] == ["g0"]
+    world.put(*gated("above", 4, priority=10))
+    world.wait(40)
+    found.clear()
+    world.put(*rack(1, nodes=1))
+    world.tick()
+    assert set(found) == {"above", "g0", "theirs"}
+    assert [key.name for key in world.engine.new_nodes.of] == ["above", "g0"]
+
+
+def test_who_is_looked_at_beside_those_that_have_nodes_kept_has_a_bound(monkeypatch):
+    monkeypatch.setattr("app.state.autoscaling.new_nodes.MOST_VISITS", 1)
+    world = asking(*gated("a", 4), *gated("b", 4))
+    found = looks(world, monkeypatch)
+    world.put(*rack(0, nodes=2))
+    world.tick()
+    assert set(found) == {"a"}
+    world.put(*rack(1, nodes=3))
+    world.tick()
+    kept = {key.name: each.nodes for key, each in world.engine.new_nodes.of.items()}
+    assert kept["a"] == {"n10", "n11", "n12"}
+    assert "b" in found
+
+
+def test_of_thousands_that_ask_it_is_found_out_once_a_second_who_comes_first(monkeypatch):
+    monkeypatch.setattr("app.state.autoscaling.new_nodes.MOST_RANKED", 1)
+    world = asking(*gated("a", 4), *gated("b", 4))
+    world.put(*rack(0, nodes=1))
+    world.tick()
+    ranked_at = world.engine.new_nodes._ranked_at
+    world.put(*rack(0, nodes=1, first=1))
+    world.tick()
+    assert world.engine.new_nodes._ranked_at == ranked_at
+    assert world.engine.new_nodes.nodes() == {"n00", "n01"}
+    world.delete(*[world.pods[f"uid-a{i}"] for i in range(4)])
+    world.put(*rack(0, nodes=1, first=2))
+    world.tick(0.1)
+    assert [key.name for key in world.engine.new_nodes.of] == ["b"]
+    world.tick(1.0)
+    world.put(*rack(0, nodes=1, first=3))
+    world.tick()
+    assert world.engine.new_nodes._ranked_at > ranked_at
+
+
+def test_a_heartbeat_of_a_new_node_is_no_reason_to_look():
+    world = asking(*gated("g", 4))
+    fresh = rack(0, nodes=1)[0]
+    world.put(fresh)
+    world.tick()
+    world.put(msgspec.structs.replace(fresh, version="2"))
+    assert not world.engine.new_nodes.is_due(world.now)
+    world.put(msgspec.structs.replace(fresh, is_unschedulable=True))
+    assert world.engine.new_nodes.is_due(world.now)
+
+
 def test_nodes_that_leave_are_kept_for_nobody():
     world = asking(*gated("g", 4))
     nodes = rack(0, nodes=2)
