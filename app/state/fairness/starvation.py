@@ -28,8 +28,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from heapq import nsmallest
 from itertools import islice
 
 import numpy as np
@@ -51,7 +52,7 @@ from app.state.plan.question.pod_sets import PodSetMembers
 from app.state.plan.question.request import among
 from app.state.pods.nominations import Nominations
 from app.state.settings import EngineSettings
-from app.state.turns.queue import in_order, rank_in_queue
+from app.state.turns.queue import Rank, rank_in_queue
 from topology.fit import fit
 from topology.model.capacity import Capacity
 from topology.model.resources import Counts, Mask
@@ -93,20 +94,21 @@ class Starvation:
     def review(self, waiting: Iterable[Gang], now: float) -> frozenset[str]:
         """Give and end earmarks; returns the nodes whose earmark ended or changed."""
         limit, floor = now - self.settings.starvation_seconds, self.settings.earmark_priority
-        starving = in_order(
-            gang for gang in waiting if gang.complete_at <= limit and gang.priority >= floor
-        )
+        starving = {
+            gang.key: gang
+            for gang in waiting
+            if gang.complete_at <= limit and gang.priority >= floor
+        }
         before = dict(self.of)
         self._reviewed_at = now
-        self._end({gang.key for gang in starving}, now)
+        self._end(starving, now)
         if starving:
             self.endings.begin(now)
         else:
             self.endings.forget()
-        self._give(starving, now, Lasting(self.books, MOST_NODES_READ))
-        rank = {gang.key: rank_in_queue(gang) for gang in starving}
+        self._give(starving.values(), now, Lasting(self.books, MOST_NODES_READ))
         self.planner.earmark(
-            {key: (each.nodes, rank[key]) for key, each in self.of.items()},
+            {key: (each.nodes, rank_in_queue(starving[key])) for key, each in self.of.items()},
             {key: each.free_at - now for key, each in self.of.items() if each.is_expected},
         )
         return NOTHING.union(
@@ -117,7 +119,7 @@ class Starvation:
             )
         )
 
-    def _end(self, starving: set[GangKey], now: float) -> None:
+    def _end(self, starving: Mapping[GangKey, Gang], now: float) -> None:
         for key, mark in list(self.of.items()):
             if key not in starving or mark.until <= now:
                 del self.of[key]
@@ -130,9 +132,9 @@ class Starvation:
             if not self._rests[namespace]:
                 del self._rests[namespace]
         self.too_large = {key: nodes for key, nodes in self.too_large.items() if key in starving}
-        self._tried &= starving
+        self._tried.intersection_update(starving)
 
-    def _give(self, starving: Sequence[Gang], now: float, lasting: Lasting) -> None:
+    def _give(self, starving: Iterable[Gang], now: float, lasting: Lasting) -> None:
         """Try gangs in turn, those as well whose nodes get free at some time: others may before."""
         kept = Counter(key.namespace for key in self.of)
         kept.update({namespace: len(ends) for namespace, ends in self._rests.items()})
@@ -182,10 +184,23 @@ class Starvation:
         return kept[gang.key.namespace] < self.settings.earmarks_per_namespace
 
     def _in_turn(self, gangs: Sequence[Gang]) -> list[Gang]:
-        """The gangs in order, those first that were not tried since all others were."""
+        """The gangs in order, those first that were not tried since all others were.
+
+        Of those that have no nodes as many of each namespace as one review tries.
+        """
         if all(gang.key in self._tried for gang in gangs):
             self._tried.difference_update(gang.key for gang in gangs)
-        return sorted(gangs, key=lambda gang: gang.key in self._tried)
+
+        def turn(gang: Gang) -> tuple[bool, Rank]:
+            return gang.key in self._tried, rank_in_queue(gang)
+
+        found, lines = list[Gang](), dict[str, list[Gang]]()
+        for gang in gangs:
+            line = found if gang.key in self.of else lines.setdefault(gang.key.namespace, [])
+            line.append(gang)
+        for line in lines.values():
+            found += nsmallest(MOST_TRIED_IN_NAMESPACE, line, key=turn)
+        return sorted(found, key=turn)
 
     # -- questions -------------------------------------------------------------------------------
 
@@ -238,7 +253,9 @@ class Starvation:
         topology = viewed[1]
         kept = self.nominations.kept(gang.priority, gang.members, gang.placeholders)
         taken = self.nodes().union(kept)
-        is_left = np.array([name not in taken for name in topology.tree.nodes], dtype=np.bool_)
+        slot_of = topology.tree.slot_of
+        is_left = np.ones(len(topology.tree.nodes), dtype=np.bool_)
+        is_left[[slot_of[name] for name in taken if name in slot_of]] = False
         fits = [
             self._fit(pod_set, pods, topology, is_left)
             for pod_set in pod_sets

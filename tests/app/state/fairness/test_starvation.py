@@ -440,3 +440,24 @@ def test_a_corral_that_follows_another_one_earmarks_nothing():
     world.tick(10.0)
     world.tick(10.0)
     assert world.filter(pod("stranger")).without == {"n10", "n11", "n12", "n13"}
+
+
+def test_of_the_gangs_of_a_namespace_only_those_are_put_in_order_that_a_review_tries(monkeypatch):
+    """And all have their turn, in order, one after the other."""
+    ranked = []
+
+    def sorted_by(gangs, key):
+        ranked.append(len(gangs))
+        return sorted(gangs, key=key)
+
+    monkeypatch.setattr("app.state.fairness.starvation.sorted", sorted_by, raising=False)
+    huge = [each for number in range(9) for each in members(f"huge{number}", 5)]
+    world = World(four_racks(), [*busy_racks(), *huge], **STARVED)
+    world.tick(61.0)
+    tried = [{key.name for key in world.engine.starvation._tried}]
+    for _ in range(2):
+        world.tick(5.1)
+        tried.append({key.name for key in world.engine.starvation._tried} - set().union(*tried))
+    names = [f"huge{number}" for number in range(9)]
+    assert tried == [set(names[:4]), set(names[4:8]), set(names[8:])]
+    assert max(ranked) == 4
