@@ -10,7 +10,8 @@ ordinary pod that requests what the gang needs, but for pods of a higher priorit
 One pending pod must not close a cluster. So only pods that exist count, and only nodes that would
 have room if all pods that end had ended. Earmarks are few in a namespace, a share of all nodes, and
 have an end, after which the namespace has none for as long as it had one. No node is earmarked
-where room is kept for a gang of the same or a higher priority, which others were evicted for.
+where room is kept for a gang of the same or a higher priority, which others were evicted for. If an
+earmarked node has gone or takes no pods any more, other nodes are kept instead where some would do.
 
 With `backfill` on it is known of some pods when they end (`expected_room.py`). Then the nodes are
 those of the domain that is likely to have room first, or of the whole cluster for a gang without a
@@ -180,7 +181,7 @@ class Starvation:
     def _may_try(self, gang: Gang, kept: Counter[str]) -> bool:
         """Whether a gang may get nodes, or other ones than it has; `kept`: by namespace."""
         if (mark := self.of.get(gang.key)) is not None:
-            return mark.is_expected
+            return mark.is_expected or not all(map(self.books.takes_pods, mark.nodes))
         return kept[gang.key.namespace] < self.settings.earmarks_per_namespace
 
     def _in_turn(self, gangs: Sequence[Gang]) -> list[Gang]:

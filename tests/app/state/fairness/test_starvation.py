@@ -289,6 +289,31 @@ def test_an_earmark_holds_until_its_very_end_and_a_rest_too():
     assert world.engine.starvation.rests_until("default") == world.now + (world.now - mark.since)
 
 
+@pytest.mark.parametrize("lost", ["gone", "closed"])
+def test_where_a_node_of_it_takes_no_pods_any_more_others_are_kept_for_as_long_as_it(lost):
+    world = starving()
+    (before,) = world.engine.starvation.of.values()
+    node = world.engine.books.nodes["n10"]
+    if lost == "gone":
+        world.delete(node)
+    else:
+        world.put(msgspec.structs.replace(node, is_unschedulable=True))
+    world.tick(5.1)
+    (mark,) = world.engine.starvation.of.values()
+    assert mark.nodes == {"n00", "n01", "n02", "n03"}
+    assert (mark.since, mark.until) == (before.since, before.until)
+
+
+def test_where_no_others_would_do_what_is_left_of_them_is_kept_on():
+    world = World(four_racks()[:4], [*busy_racks()[:3], *members("big", 4)], **STARVED)
+    world.tick(61.0)
+    world.tick()
+    (before,) = world.engine.starvation.of.values()
+    world.put(msgspec.structs.replace(world.engine.books.nodes["n00"], is_ready=False))
+    world.tick(5.1)
+    assert list(world.engine.starvation.of.values()) == [before]
+
+
 @pytest.mark.parametrize(("floor", "earmarks"), [(0, 0), (-1, 1)])
 def test_gangs_below_the_floor_have_no_nodes_kept(floor, earmarks):
     pods = [*busy_racks(), *members("low", 4, priority=-1)]
