@@ -41,6 +41,13 @@ class Occupant:
     labels: tuple[tuple[str, str], ...]
     """Those that are kept of it."""
 
+    def may_go_for_gangs(self, *, bare_victims: bool) -> bool:
+        """Whether it may go for a gang: somebody makes it again, and nobody keeps its capacity.
+
+        `bare_victims`: those that nobody makes again may as well.
+        """
+        return self.may_go and not self.is_managed and (bool(self.owner) or bare_victims)
+
 
 @dataclass(slots=True)
 class Occupants:

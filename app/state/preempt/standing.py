@@ -308,8 +308,7 @@ class Standing:
         return uid in self.occupants and self.occupants[uid].is_terminating
 
     def _may_go(self, occupant: Occupant) -> bool:
-        is_made_again = bool(occupant.owner) or self.bare_victims
-        return occupant.may_go and is_made_again and not occupant.is_managed
+        return occupant.may_go_for_gangs(bare_victims=self.bare_victims)
 
     def allowed(self) -> dict[str, int]:
         """By budget: how many pods may go beside those that are to go for others.

@@ -54,11 +54,12 @@ class Victims:
             here = {uid for uid in its.running if self.is_here(uid)}
             if here != set(victim.uids):
                 return False
-        known = self.occupants.by_uid
+        known, bare_victims = self.occupants.by_uid, self.left_alone.settings.bare_victims
         return all(
             self.is_here(uid)
             and self.of.get(uid, gang.key) == gang.key
             and known[uid].priority < gang.membership.lowest_priority
+            and known[uid].may_go_for_gangs(bare_victims=bare_victims)
             for uid in victim.uids
         )
 

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from app.dialects.corral import ROOM
+from app.dialects.corral import PREEMPTIBLE, ROOM
 from app.dialects.kueue.pod_groups import FAST, SPARES
 from app.dialects.spec import GangKey
 from app.dialects.volcano.pod_groups import decode_pod_group
@@ -1101,6 +1101,17 @@ def test_a_gang_that_waits_for_them_asks_again_once_they_go_for_the_other_no_mor
     world.let_go()
     world.run(2.0)
     assert set(placed(world, "U").values()) == set(N1)
+
+
+def test_none_is_evicted_that_may_not_be_by_now():
+    running = [*gang("a", *N1[:2]), single("s", "n12")]
+    world = Evicting(rack(1, 4), running, silent=True, unpreemptible_in=("default",))
+    assert len(world.told(TryEviction)) == 3
+    world.put(replace(world.pods["uid-s"], labels={PREEMPTIBLE: "false"}))
+    world.silent = False
+    world.run(2.0)
+    assert world.evicted == []
+    assert world.results == {"changed": 1}
 
 
 def test_none_is_evicted_if_a_later_one_of_them_is_not_what_it_was():
