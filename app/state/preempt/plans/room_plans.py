@@ -19,7 +19,7 @@ if it is enough once those have ended that end already; else the gang asks again
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from app.dialects import corral
@@ -170,6 +170,8 @@ class RoomPlans:
         on: dict[str, list[Amounts]] = {}
         for each in places.values():
             on.setdefault(each.node, []).append(each.request)
+        if self._is_kept_from(gang, on):
+            return False
         victims = tuple(sorted(answer.victims, key=lambda victim: not victim.is_protected))
         pods = [uid for victim in victims for uid in victim.uids]
         awaited = dict.fromkeys((*pods, *self._kept.leaving(on)))
@@ -348,7 +350,14 @@ class RoomPlans:
             self._noted.note(gang.key, plan, now)
         self.reservations.capacity_grew(plan.nodes)
 
+    def _is_kept_from(self, gang: Gang, nodes: Collection[str]) -> bool:
+        """Whether some of these nodes are kept for a gang before this one, as by now it starves."""
+        return not self.planner.kept_from(gang).isdisjoint(nodes)
+
     def _go_on(self, gang: Gang, plan: RoomPlan, now: float) -> None:
+        if not plan.begun and self._is_kept_from(gang, plan.nodes):
+            self._end(gang.key, "changed", now)
+            return
         if not plan.is_sent and not self._kept.has_room(gang, plan):
             if plan.begun:
                 self._lose(gang, plan, now)

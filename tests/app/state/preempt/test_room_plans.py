@@ -603,6 +603,35 @@ def test_one_of_higher_priority_has_any():
     assert mark.nodes == set(N1)
 
 
+def test_none_is_evicted_for_a_place_that_such_a_one_has_kept_by_now():
+    others = [single(f"f{at}", f"n1{at}", priority=5000) for at in (2, 3)]
+    waiting = members("E", 4, priority=2000)
+    settings = {"starvation_seconds": 60.0, "earmarked_share": 1.0, "silent": True}
+    world = Evicting(rack(1, 4), [*gang("a", *N1[:2]), *others], waiting=waiting, **settings)
+    world.run(30.0)
+    world.put(*train(2))
+    world.run(12.0)
+    assert len(world.told(TryEviction)) == 2
+    world.run(20.0)
+    (mark,) = world.engine.starvation.of.values()
+    assert mark.nodes == set(N1)
+    world.silent = False
+    world.run(30.0)
+    assert world.evicted == []
+    assert world.results == {"changed": 1}
+
+
+def test_no_place_is_kept_that_one_before_it_had_kept_since_the_question():
+    world = Evicting(two_racks(), [*gang("a", *N1), *gang("b", *N2)], preempt="off")
+    engine, waiting = world.engine, world.gang("T")
+    answer = RoomAnswer(True, places=tuple((0, node, 1) for node in N1))
+    first = (False, -2000.0, 0.0, "default", "E")
+    engine.planner.earmark({GangKey("default", "E", "group"): (frozenset(N1[:1]), first)}, {})
+    assert not engine.room_plans.begin(waiting, answer, engine.books.snapshot, world.now)
+    engine.planner.earmark({}, {})
+    assert engine.room_plans.begin(waiting, answer, engine.books.snapshot, world.now)
+
+
 # -- what keeps pods from going --------------------------------------------------------------------
 
 
