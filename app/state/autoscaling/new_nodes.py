@@ -237,10 +237,13 @@ class NewNodes:
             return None
         pod_sets, topology = viewed
         since = gang.need.opened_at
+        # Where others go for a gang that is no less important, that one is to have what gets free.
+        theirs = self.planner.nominations.kept(gang.priority, gang.members, gang.placeholders)
         new = [
             each
             for each, at in self._made.items()
-            if at >= since and each not in taken and not self._is_back(each, at, since)
+            if at >= since
+            and not (each in taken or each in theirs or self._is_back(each, at, since))
         ]
         scarce = scarce_in(each.shaped[0] for each in pod_sets)
         if scarce not in self._bare and len(self._bare) < MOST_GANGS:

@@ -9,6 +9,7 @@ from app.kube.core.objects import Shape, Taint, Toleration
 from app.kube.watch.events import Applied
 from app.state.effects import Bind, EmitEvent, RejectBind
 from app.state.filter_result import Passed
+from app.state.pods.nominations import Nomination
 from tests.app.state.autoscaling.marking import OURS, Marking, gated
 from tests.app.state.world import members, racks
 from tests.records import RACK, group, node, pod
@@ -327,6 +328,17 @@ def test_gangs_of_one_namespace_have_nodes_kept_for_two_of_them_at_most():
     world.put(*[each for number in range(4) for each in rack(number, nodes=2)])
     world.tick()
     assert [key.name for key in world.engine.new_nodes.of] == ["a", "b"]
+
+
+@pytest.mark.parametrize(("priority", "kept"), [(-1, {"n00", "n01"}), (0, {"n01"})])
+def test_no_node_is_kept_that_others_were_evicted_from_for_a_gang(priority, kept):
+    """That gang would not get what was freed for it, where this one comes before it."""
+    world = asking(*gated("g", 4))
+    place = Nomination("n00", alone("T0").request, priority)
+    world.engine.nominations.keep({"uid-T0": place})
+    world.put(*rack(0, nodes=2))
+    world.tick()
+    assert world.engine.new_nodes.nodes() == kept
 
 
 def looks(world, monkeypatch):
