@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import nlargest
 
 from app.dialects.declared import Allowance
 from app.dialects.registry import Dialects
@@ -38,6 +39,7 @@ MOST_IN_SHARE = 1_000  # pods of one gang; more need a number in `absent_pods_in
 MOST_AWAITED = 10_000  # pods of all gangs of a namespace; each takes some 600 bytes
 
 _Held = tuple[GangKey, Amounts]
+_Holder = tuple[GangKey, int]
 
 
 @dataclass(slots=True)
@@ -59,6 +61,10 @@ class AbsentPods:
     """How many of `held` are alike."""
     _taken_in: Totals = field(default_factory=Totals)
     """What `held` requests in all."""
+    _holders: dict[str, Counter[GangKey]] = field(default_factory=dict)
+    """By resource: how many of `held` and `kept` request it, by the gang that they are for."""
+    _most_of: dict[str, Sequence[_Holder]] = field(default_factory=dict)
+    """The two gangs that have most of these; not of a resource that some came or went for since."""
     _allowances: dict[str, dict[str, Allowance]] = field(default_factory=dict)
     """By namespace and the uid of the object that says so."""
     _namespace_of: dict[str, str] = field(default_factory=dict)  # by that uid
@@ -121,6 +127,9 @@ class AbsentPods:
             del of_namespace[held]
         if not of_namespace:
             del self._of_namespace[namespace]
+        _count_holder(self._holders, held, pods)
+        for resource, _ in request:
+            self._most_of.pop(resource, None)
 
     @property
     def awaited(self) -> Mapping[GangKey, int]:
@@ -287,14 +296,17 @@ class AbsentPods:
         """Whose absent pods hold most places of the kind the gang waits for, and how many."""
         asked = {resource for each in gang.unplanned() for resource, _ in each.pod.request}
         scarce = {resource for resource in asked if "/" in resource} or asked - {PODS}
-        holders = Counter[GangKey]()
-        for of_namespace in self._of_namespace.values():
-            for (key, request), pods in of_namespace.items():
-                if key != gang.key and any(resource in scarce for resource, _ in request):
-                    holders[key] += pods
-        if not holders:
-            return None
-        return max(holders.items(), key=lambda holder: (holder[1], str(holder[0])))
+        others = (holder for each in scarce for holder in self._most(each) if holder[0] != gang.key)
+        return max(others, key=_rank, default=None)
+
+    def _most(self, resource: str) -> Sequence[_Holder]:
+        """The two gangs for whose absent pods most of a resource is held, in number of pods."""
+        found, holders = self._most_of.get(resource), self._holders.get(resource)
+        if holders is None:
+            return ()
+        if found is None:
+            found = self._most_of[resource] = nlargest(2, holders.items(), key=_rank)
+        return found
 
     def _in_cluster(self, resource: str) -> int:
         """What all nodes have of a resource."""
@@ -324,10 +336,29 @@ class AbsentPods:
         if awaited != self._awaited_in:
             yield "what gangs of namespaces wait for is not the sum of their placeholders"
         totals: defaultdict[str, Counter[_Held]] = defaultdict(Counter)
-        taken = Totals()
+        taken, holders = Totals(), dict[str, Counter[GangKey]]()
         for held in (*self.held.values(), *self.kept.values()):
             key, request = held
             totals[key.namespace][held] += 1
             taken.add(key.namespace, request)
-        if (totals, taken) != (self._of_namespace, self._taken_in):
+            _count_holder(holders, held, 1)
+        counted = (self._of_namespace, self._taken_in, self._holders)
+        if (totals, taken, holders) != counted:
             yield "what namespaces hold for absent pods is not the sum of those"
+
+
+def _count_holder(holders: dict[str, Counter[GangKey]], held: _Held, pods: int) -> None:
+    """Count so many more for a gang, or fewer, of each resource that they request."""
+    key, request = held
+    for resource, _ in request:
+        of_resource = holders.setdefault(resource, Counter())
+        of_resource[key] += pods
+        if not of_resource[key]:
+            del of_resource[key]
+        if not of_resource:
+            del holders[resource]
+
+
+def _rank(holder: _Holder) -> tuple[int, str]:
+    key, pods = holder
+    return pods, str(key)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from heapq import nlargest
+
 import msgspec
 import pytest
 
@@ -355,6 +357,30 @@ def test_a_gang_that_runs_gets_its_waiting_pods_placed_whatever_the_bound_is():
     runs_already = msgspec.structs.replace(pod("g0", annotations=said), node="n00", phase="Running")
     world = World(four_racks(), [runs_already, pod("g1", annotations=said)], **NONE)
     assert list(world.held) == ["uid-g1"]
+
+
+def test_of_those_that_hold_it_a_verdict_names_the_other_gang_with_most_places(monkeypatch):
+    """It is found out once, however many verdicts there are."""
+    ranked = []
+
+    def largest(most, holders, key):
+        ranked.append(len(holders))
+        return nlargest(most, holders, key=key)
+
+    monkeypatch.setattr("app.state.fairness.absent_pods.nlargest", largest)
+    pods = [first_of("a", 8), first_of("b", 5), first_of("c", 3)]  # 16 nodes in all
+    world = World(four_racks(), pods, absent_pods_per_namespace=100)
+    runs(world, *(f"uid-{name}-0" for name in "abc"))
+    world.put(*[pod(f"{name}0", annotations=group(name, 1), gpus=8) for name in "xyz"])
+    absent = world.engine.absent_pods
+    assert [key.name for key, _ in absent._most(GPU)] == ["a", "b"]
+    ranked.clear()
+    for name in "xyz":
+        assert absent.in_the_way(world.gang(name)) == (world.gang("a").key, 7)
+    assert ranked == []
+    world.delete(world.pods["uid-a-0"])
+    world.tick()
+    assert [(key.name, places) for key, places in absent._most(GPU)] == [("b", 4), ("c", 2)]
 
 
 def test_a_verdict_says_whose_absent_pods_hold_what_is_missing():
