@@ -159,8 +159,10 @@ class RoomPlans:
 
         `then`: the nodes as they were when it was searched.
         """
-        if self.limits.is_full or answer.pods > self.limits.pods_left:
-            return False
+        is_within = not self.limits.is_full and answer.pods <= self.limits.pods_left
+        return is_within and self._begin(gang, answer, then, now)
+
+    def _begin(self, gang: Gang, answer: RoomAnswer, then: Snapshot, now: float) -> bool:
         if not all(self.victims.stands(victim, gang) for victim in answer.victims):
             return False
         priority = gang.membership.lowest_priority
@@ -242,7 +244,9 @@ class RoomPlans:
             return False
         self.planner.refresh()
         answer = RoomAnswer(is_found=True, domain=domain, places=seats)
-        if not self.begin(gang, answer, self.books.snapshot, now):
+        # Others have gone for it already: the one before may have kept more than the limit, as
+        # those whose pods take long count no more.
+        if not self._begin(gang, answer, self.books.snapshot, now):
             return False
         plan = self.of[gang.key]
         plan.stage, plan.is_taken_back = Stage.DRAINING, True

@@ -1353,6 +1353,30 @@ def test_pods_that_take_a_day_to_end_keep_no_other_gang_from_making_room(limit):
     assert list(placed(world).values()) == ["n10"]
 
 
+def test_a_corral_that_starts_keeps_all_places_whose_pods_take_long_to_end():
+    """There may be more of them than `preempt_plans` says, for these count no more."""
+    running = [
+        replace(
+            single(f"s{number}", f"n{number}0"),
+            owner=job_owner(f"owner{number}"),
+            grace_seconds=86_400,
+        )
+        for number in (1, 2)
+    ]
+    first, second = ([replace(each, priority=1000) for each in members(name, 1)] for name in "TU")
+    nodes = [*rack(1, 1), *rack(2, 1)]
+    world = Evicting(nodes, running, waiting=first, preempt_plans=1)
+    world.put(*second)
+    world.run(90.0)
+    assert world.evicted == ["s1", "s2"]
+    world.restart()
+    kept = world.engine.nominations.counted.values()
+    assert sorted(each.node for each in kept) == ["n10", "n20"]
+    world.let_go()
+    world.run(2.0)
+    assert sorted([*placed(world).values(), *placed(world, "U").values()]) == ["n10", "n20"]
+
+
 def test_pods_and_gangs_that_began_a_moment_ago_are_left_alone():
     old, young = "2026-01-01T00:00:00Z", "2026-01-01T00:59:30Z"
     running = [
