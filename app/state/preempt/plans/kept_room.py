@@ -19,6 +19,7 @@ from app.state.preempt.left_alone import LeftAlone
 from app.state.preempt.plans.room_plan import RoomPlan
 
 MOST_LOOKED_AT = 32  # of a place's nodes in one tick: 20 us each
+MOST_OF_SLOW = 1  # the same of a place whose pods take long to end: of these there may be many
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +65,8 @@ class KeptRoom:
         their way.
         """
         plan.unseen = plan.unseen or list(plan.on)
-        ending = self.held_for_victims(plan)
-        for _ in range(min(len(plan.unseen), MOST_LOOKED_AT)):
+        ending, most = self.held_for_victims(plan), MOST_OF_SLOW if plan.is_slow else MOST_LOOKED_AT
+        for _ in range(min(len(plan.unseen), most)):
             node = plan.unseen.pop()
             leaving = self._gone_by_then(plan, node, ending)
             # Once some go, the others do too, though a gang of higher priority has the place by now

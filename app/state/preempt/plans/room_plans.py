@@ -362,8 +362,9 @@ class RoomPlans:
         if not plan.begun and self._is_kept_from(gang, plan.nodes):
             self._end(gang.key, "changed", now)
             return
-        if not plan.is_sent and not self._kept.has_room(gang, plan):
-            if plan.begun:
+        # Once all have been told to go they go; but no gang waits for hours where it has no place.
+        if (plan.is_slow or not plan.is_sent) and not self._kept.has_room(gang, plan):
+            if plan.is_paid_for:
                 self._lose(gang, plan, now)
             else:
                 self._end(gang.key, "changed", now)

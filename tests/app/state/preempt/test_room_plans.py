@@ -559,6 +559,23 @@ def test_what_is_noted_is_not_kept_where_it_is_no_room_any_more(why):
     assert notes(world) == []
 
 
+@pytest.mark.parametrize("lost", ["closed", "taken"])
+def test_a_gang_waits_for_no_pods_that_take_hours_once_its_place_is_lost(lost):
+    slow = [replace(each, grace_seconds=3600) for each in gang("a", *N1[:2])]
+    nodes = [*rack(1, 2), *rack(2, 2)]
+    world = Evicting(nodes, [*slow, *gang("b", *N2[:2], priority=1)], waiting=train(2))
+    world.run(100.0)
+    assert world.evicted == ["a0", "a1"]
+    if lost == "closed":
+        world.put(replace(world.engine.books.nodes["n10"], is_unschedulable=True))
+    else:
+        world.let_go("a0")
+        world.put(single("above", "n10", priority=2000))
+    world.run(20.0)
+    assert world.results == {"lost" if lost == "closed" else "taken": 1}
+    assert world.evicted == ["a0", "a1", "b0", "b1"]
+
+
 # -- beside gangs that starve ----------------------------------------------------------------------
 
 
