@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, field
 
 from app.dialects.spec import GangKey
@@ -19,22 +20,34 @@ class AskingInTurns:
     namespace the gang of the highest priority asks next, the oldest of those that are equal; those
     that have asked before come after all others. A step costs as many looks as a namespace has
     priorities: these are made by who runs the cluster.
+
+    Invariant: each gang of `_rank_of` is in its namespace's line, at this rank.
     """
 
     _lines: FairQueue[None, _Line] = field(default_factory=FairQueue)
+    _rank_of: dict[GangKey, Rank] = field(default_factory=dict)
 
-    def __bool__(self) -> bool:
-        return bool(self._lines)
+    def __len__(self) -> int:
+        return len(self._rank_of)
 
     def __contains__(self, key: GangKey) -> bool:
-        line = self._lines.get(key.namespace, None) or {}
-        return any(key in gangs for gangs in line.values())
+        return key in self._rank_of
 
     def put(self, key: GangKey, rank: Rank) -> None:
         """Add a gang that does not wait yet."""
         line = self._lines.get(key.namespace, None) or {}
         line.setdefault(rank, {})[key] = None
+        self._rank_of[key] = rank
         self._lines.put(key.namespace, None, line)
+
+    def keep(self, known: Container[GangKey]) -> None:
+        """Have all others wait no more; the turns of namespaces stay."""
+        for key in [key for key in self._rank_of if key not in known]:
+            line = self._lines.get(key.namespace, None)
+            assert line is not None
+            _leave(line, key, self._rank_of.pop(key))
+            if not line:
+                self._lines.remove(key.namespace, None)
 
     def take(self) -> GangKey:
         """Remove the gang whose turn it is.
@@ -42,11 +55,15 @@ class AskingInTurns:
         Raises: KeyError if there is none.
         """
         namespace, _, line = self._lines.take()
-        gangs = line[highest := max(line)]
-        key = next(iter(gangs))
-        del gangs[key]
-        if not gangs:
-            del line[highest]
+        key = next(iter(line[highest := max(line)]))
+        del self._rank_of[key]
+        _leave(line, key, highest)
         if line:
             self._lines.put(namespace, None, line)
         return key
+
+
+def _leave(line: _Line, key: GangKey, rank: Rank) -> None:
+    del line[rank][key]
+    if not line[rank]:
+        del line[rank]

@@ -144,6 +144,7 @@ class MakingRoom:
             self._round = [gang.key for gang in self.gangs.plannable()][::-1]
             known = set(self._round)
             self._asked = {key: asked for key, asked in self._asked.items() if key in known}
+            self._waiting.keep(known)
         for _ in range(min(len(self._round), MOST_LOOKED_AT)):
             key = self._round.pop()
             gang = self.gangs.by_key.get(key)

@@ -487,6 +487,21 @@ def test_one_question_is_under_way_at_a_time_and_namespaces_take_turns():
     assert sorted(asked) == ["default", *["loud"] * 5]
 
 
+def test_gangs_that_are_gone_wait_for_no_turn():
+    """While one question is under way a namespace may make and delete any number."""
+    gangs = [[replace(each, priority=1000) for each in members(f"w{at}", 4)] for at in range(5)]
+    world = asking(*train(), *(each for its in gangs[:3] for each in its))
+    waiting = world.engine.making_room._waiting
+    assert len(waiting) == 3
+    world.delete(*(each for its in gangs[:3] for each in its))
+    world.put(*(each for its in gangs[3:] for each in its))
+    world.tick(11.0)
+    world.tick(1.0)
+    assert len(waiting) == 2
+    assert {waiting.take().name for _ in range(2)} == {"w3", "w4"}
+    assert not waiting
+
+
 def test_the_most_important_gang_of_a_namespace_asks_before_those_that_waited_longer():
     """A question may take as long as a pause of nine times its length: hundreds take minutes."""
     others = [
