@@ -262,6 +262,7 @@ class Starvation:
             for pod_set in pod_sets
             if (pods := _present(gang, pod_set))
         ]
+        self.planner.budget.spend(gang.key.namespace, len(fits) * len(topology.tree.nodes))
         if not fits or not topology.tree.nodes:
             return None
         levels = {level for pod_set in pod_sets for level in pod_set.required}

@@ -456,6 +456,22 @@ def test_no_more_gangs_are_tried_in_a_review_than_its_bound(monkeypatch):
     assert len(tried) > 3
 
 
+def test_looking_for_nodes_to_keep_is_work_of_the_tick():
+    """Of each kind of a gang's pods every node is looked at, beside searches for places."""
+    huge = [each for number in range(4) for each in members(f"huge{number}", 5)]
+    world = World(four_racks(), [*busy_racks(), *huge], **STARVED)
+    world.tick(61.0)
+    starvation, budget = world.engine.starvation, world.engine.budget
+    budget.begin()
+    starvation.review(world.engine.gangs.plannable(), world.now)
+    assert budget.spent == 4 * 16
+    starvation._tried.clear()
+    budget.begin()
+    budget.spend("other", budget.most)
+    starvation.review(world.engine.gangs.plannable(), world.now)
+    assert len(starvation._tried) == 1, "the rest waits for the next review"
+
+
 def test_a_corral_that_follows_another_one_earmarks_nothing():
     world = starving()
     world._take(world.inputs.lead(False, world.now))
