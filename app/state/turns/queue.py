@@ -17,9 +17,10 @@ doubles it, until the gang runs.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, heapreplace
+from typing import Any
 
 from app.dialects.spec import GangKey
 from app.state.gang.gang import Gang
@@ -149,10 +150,11 @@ class Queue:
         What the receiver spends on each is counted before the next one is chosen.
         """
         is_fair = self._is_short  # as the last tick was
+        orders = [_Order(self._lines, each) for each in (self._next_rank, self.budget.spent_by)]
         while self._lines:
-            by = self.budget.spent_by if is_fair and not self._first else self._next_rank
-            others = (each for each in self._lines if self._first or not self.budget.owes(each))
-            namespace: str | None = min(others, key=by, default=None)
+            by_rank, by_share = orders
+            order = by_share if is_fair and not self._first else by_rank
+            namespace = order.first(self._has_turn)
             if namespace is None:
                 break
             is_later, *_ = self._next_rank(namespace)
@@ -168,6 +170,11 @@ class Queue:
                 break
             is_fair = self._is_short and not is_fair
         self._is_short = bool(self._lines)
+
+    def _has_turn(self, namespace: str) -> bool:
+        """Whether it has gangs whose turn has not come, and may have one in this tick."""
+        may = bool(self._first) or not self.budget.owes(namespace)
+        return may and namespace in self._lines
 
     def _next_rank(self, namespace: str) -> Rank:
         return self._lines[namespace][0][0]
@@ -216,6 +223,30 @@ class Queue:
             later = (gang.back_off.not_before for gang in waiting)
             self._retry_at = min((at for at in later if at > now), default=math.inf)
             self.want_pass()
+
+
+class _Order:
+    """Namespaces by a key that grows with each turn: the lowest first, of equal ones the first."""
+
+    def __init__(self, namespaces: Iterable[str], key: Callable[[str], object]) -> None:
+        self._key = key
+        # `at` decides before the name does.
+        self._heap: list[tuple[Any, int, str]] = [
+            (key(namespace), at, namespace) for at, namespace in enumerate(namespaces)
+        ]
+        heapify(self._heap)
+
+    def first(self, has_turn: Callable[[str], bool]) -> str | None:
+        """The first one that has a turn; one that has none will have none in this tick."""
+        while self._heap:
+            key, at, namespace = self._heap[0]
+            if not has_turn(namespace):
+                heappop(self._heap)
+            elif (now := self._key(namespace)) != key:
+                heapreplace(self._heap, (now, at, namespace))
+            else:
+                return namespace
+        return None
 
 
 def in_order(gangs: Iterable[Gang]) -> list[Gang]:

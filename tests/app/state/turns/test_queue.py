@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from heapq import heappop
+from random import Random
+
 import pytest
 
 from app.dialects.spec import GangKey
@@ -278,3 +282,51 @@ def test_those_first_are_awaited_for_a_while():
     assert tick(waiting, [other]) == []
     waiting.let_late_go(FIRST_SECONDS)
     assert tick(waiting, [other]) == ["other"]
+
+
+def looking_at_all(waiting: Queue) -> Iterator[GangKey]:
+    """The turns as they are defined: each time all namespaces are looked at."""
+    is_fair = waiting._is_short
+    while waiting._lines:
+        by = waiting.budget.spent_by if is_fair and not waiting._first else waiting._next_rank
+        found = min(filter(waiting._has_turn, waiting._lines), key=by, default=None)
+        if found is None or (waiting._first and waiting._next_rank(found)[0]):
+            break
+        *_, key = heappop(waiting._lines[found])
+        if not waiting._lines[found]:
+            del waiting._lines[found]
+        waiting._first.pop(key, None)
+        waiting.budget.spend(found, GANG)
+        yield key
+        if waiting.budget.is_spent:
+            break
+        is_fair = waiting._is_short and not is_fair
+    waiting._is_short = bool(waiting._lines)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_turns_are_those_of_whoever_looks_at_all_namespaces_each_time(seed):
+    def played(turns: Callable[[Queue], Iterator[GangKey]]) -> list[str]:
+        chance, waiting, had = Random(seed), queue(room_for(4)), []
+        gangs = [
+            gang(f"g{at}", complete_at=chance.randrange(9), namespace=f"ns{chance.randrange(6)}")
+            for at in range(40)
+        ]
+        if chance.random() < 0.3:
+            waiting.let_first(chance.sample(gangs, 3), 0.0)
+        for number in range(30):
+            waiting.budget.begin()
+            if chance.random() < 0.3:
+                waiting.want_pass()
+            if chance.random() < 0.3:
+                waiting.want_turn(chance.choice(gangs))
+            waiting.let_late_go(float(number))
+            begin(waiting, gangs, [])
+            for key in turns(waiting):
+                other = chance.choice(gangs).key.namespace
+                waiting.budget.spend(other, chance.choice((0, 0, COST)))
+                waiting.budget.spend(key.namespace, chance.choice((0, COST, 9 * COST)))
+                had.append(key.name)
+        return had
+
+    assert played(Queue.turns) == played(looking_at_all)
