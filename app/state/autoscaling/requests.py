@@ -78,7 +78,8 @@ class Requests:
     reports: Reports
     outbox: Outbox
     shown: ShownRequests = field(init=False)
-    _gang_at: dict[Place, GangKey] = field(default_factory=dict)  # those that were looked up
+    _gang_at: dict[Place, GangKey] = field(default_factory=dict)
+    """Those that were looked up; some may be gone."""
     _turns: RequestTurns = field(init=False)
     _audit_at: float = 0.0
     _is_looking: bool = False  # a look for what belongs to no gang is under way
@@ -103,10 +104,10 @@ class Requests:
         return self._adopted(self.shown.drop(uid))
 
     def begin(self) -> None:
-        """Find the gangs of the requests that were there before us."""
+        """Find the gangs of the requests that were there before us, of those not looked up yet."""
         namespaces = self.shown.namespaces
         for gang in self.gangs.by_key.values() if namespaces else ():
-            if gang.key.namespace in namespaces:
+            if not gang.ask.gang_uid and gang.key.namespace in namespaces:
                 self._adopted(self._place(gang))
 
     def has(self, gang: Gang) -> bool:
@@ -368,7 +369,8 @@ class Requests:
                 return
             self._audit_at = now + AUDIT_SECONDS
             by_key = self.gangs.by_key
-            self._gang_at = {place: key for place, key in self._gang_at.items() if key in by_key}
+            if len(self._gang_at) > 2 * len(by_key):  # some milliseconds, if there are thousands
+                self._gang_at = {at: key for at, key in self._gang_at.items() if key in by_key}
             self.begin()
             self.shown.begin_look()
         self._is_looking = self.shown.end_strays(self._kept, now)
