@@ -378,7 +378,7 @@ PLANTED = (
         "the grant of a preemptor outlives it",
     ),
     Planted(
-        "app.state.preempt.plans.room_plans.RoomPlans.begin",
+        "app.state.preempt.plans.room_plans.RoomPlans._begin",
         Change("statement", "self.nominations.keep(places)", becomes="pass"),
         "the room that is made for a gang is not kept while pods end",
     ),
