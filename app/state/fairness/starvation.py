@@ -124,9 +124,10 @@ class Starvation:
         for key, mark in list(self.of.items()):
             if key not in starving or mark.until <= now:
                 del self.of[key]
-                if mark.until <= now or not mark.is_expected:
-                    # Before it was to be free others could use it.
-                    closed = now - max(mark.since, mark.until - self.settings.earmark_seconds)
+                # Before it was to be free others could use it.
+                closed = now - max(mark.since, mark.until - self.settings.earmark_seconds)
+                has_come = mark.is_expected and mark.until > now and self._has_place(key)
+                if closed > 0 and not has_come:
                     self._rests.setdefault(key.namespace, []).append(now + closed)
         for namespace, ends in list(self._rests.items()):
             self._rests[namespace] = [end for end in ends if end > now]
@@ -134,6 +135,10 @@ class Starvation:
                 del self._rests[namespace]
         self.too_large = {key: nodes for key, nodes in self.too_large.items() if key in starving}
         self._tried.intersection_update(starving)
+
+    def _has_place(self, key: GangKey) -> bool:
+        gang = self.run_times.gangs.by_key.get(key)
+        return gang is not None and bool(gang.plan.nodes or gang.has_started)
 
     def _give(self, starving: Iterable[Gang], now: float, lasting: Lasting) -> None:
         """Try gangs in turn, those as well whose nodes get free at some time: others may before."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
 from tests.app.state.world import World, four_racks, members, racks
@@ -128,6 +129,19 @@ def test_an_earmark_whose_room_does_not_come_ends_and_the_namespace_rests():
     assert world.engine.starvation.of == {}
     rest = world.engine.starvation.rests_until("default") - world.now
     assert 100.0 <= rest <= 110.0, "as long as nothing could use them"
+
+
+@pytest.mark.parametrize(("after", "rest"), [(-100.0, 0.0), (90.0, 90.0)])
+def test_a_gang_that_is_withdrawn_leaves_a_rest_from_when_its_room_was_expected(after, rest):
+    """Else one after the other could keep nodes, and none of them would have to start there."""
+    world = starving(busy(1_000, 1_000, 1_000, 1_000), members("big", 4), earmark_seconds=100.0)
+    (mark,) = world.engine.starvation.of.values()
+    world.tick(mark.free_at + after - world.now)
+    world.delete(*[world.pods[f"uid-big{at}"] for at in range(4)])
+    world.tick(5.1)
+    assert world.engine.starvation.of == {}
+    left = world.engine.starvation.rests_until("default") - world.now
+    assert rest <= max(left, 0.0) <= rest + 10.0 * (rest > 0)
 
 
 def test_a_gang_that_waits_is_tried_again_when_the_room_is_expected_later():
