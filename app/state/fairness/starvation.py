@@ -258,7 +258,9 @@ class Starvation:
             pod_sets = viewed[0]
         topology = viewed[1]
         kept = self.nominations.kept(gang.priority, gang.members, gang.placeholders)
-        taken = self.nodes().union(kept)
+        rank = rank_in_queue(gang)
+        for_others = (nodes for nodes, its in self.planner.new_nodes.values() if its < rank)
+        taken = self.nodes().union(kept, *for_others)
         slot_of = topology.tree.slot_of
         is_left = np.ones(len(topology.tree.nodes), dtype=np.bool_)
         is_left[[slot_of[name] for name in taken if name in slot_of]] = False

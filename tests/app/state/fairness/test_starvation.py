@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from app.dialects.corral import GATE
+from app.dialects.spec import GangKey
 from app.kube.core.objects import Owner, Taint
 from app.state.filter_result import Rejected
 from app.state.reserve.plans import AWAIT_SECONDS
@@ -287,6 +288,16 @@ def test_an_earmark_holds_until_its_very_end_and_a_rest_too():
     world.tick(6.0)
     assert world.engine.starvation.of == {}
     assert world.engine.starvation.rests_until("default") == world.now + (world.now - mark.since)
+
+
+@pytest.mark.parametrize(("priority", "racks_kept"), [(1, {"n0"}), (-1, {"n1"})])
+def test_no_node_is_earmarked_that_is_kept_as_new_for_a_gang_before_it(priority, racks_kept):
+    world = World(four_racks(), [*busy_racks(), *members("big", 4)], **STARVED)
+    rank = (True, float(-priority), 0.0, "other", "first")
+    key = GangKey("other", "first", "group")
+    world.engine.planner.new_nodes = {key: (frozenset({"n10"}), rank)}
+    world.tick(61.0)
+    assert racks(dict(enumerate(world.engine.starvation.nodes()))) == racks_kept
 
 
 @pytest.mark.parametrize("lost", ["gone", "closed"])
