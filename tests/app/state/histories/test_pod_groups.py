@@ -123,6 +123,18 @@ def test_what_is_needed_starts_and_the_rest_follows_as_it_fits():
     assert len(world.schedule(*its)) == 2
 
 
+@pytest.mark.parametrize(("least", "held"), [(3, 1), (2, 0)], ids=["it_needs", "it_does_not_need"])
+def test_a_place_is_held_for_a_lost_pod_if_the_gang_lacks_one_that(least, held):
+    world = world_of(group(least, tier=2))
+    its = pods(3)
+    placed(world, *its)
+    world.tick()
+    assert len(world.schedule(*its)) == 3
+    world.put(msgspec.structs.replace(world.pods[its[2].uid], phase="Failed"))
+    world.tick()
+    assert len(world.held) == held
+
+
 def test_each_sub_group_has_its_own_hyper_node():
     policy = sub_group("worker", 2, min_sub_groups=2, topology=network_topology(1))
     world = world_of(group(4, policy, tier=2))
