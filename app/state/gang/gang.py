@@ -254,10 +254,15 @@ class Gang:
 
     @property
     def has_arrived(self) -> bool:
-        """Whether every planned pod came to /bind once, and no other is needed."""
+        """Whether every planned pod came to /bind once, and no other is needed.
+
+        Where none is needed each starts as it comes, or with its part of the gang.
+        """
         arrived, planned = self.binding.arrived, self.plan.nodes
         if self.is_being_born:
             return False  # as any gang whose pods are not all there
+        if self.needs_nothing:
+            return bool(arrived)
         if len(arrived) < len(planned) - len(self.placeholders):
             return False  # a look at all of them at each arrival would take too long
         return arrived >= planned.keys() - self.placeholders.keys() and not self.is_short
@@ -273,6 +278,12 @@ class Gang:
             return None
         is_repaired = self.has_started and spec.lifecycle.repairs_together
         return spec if is_repaired or spec.is_elastic else None
+
+    @property
+    def needs_nothing(self) -> bool:
+        """Whether it starts with any of its pods, or with any part of itself."""
+        spec = self.elastic_spec
+        return spec is not None and minimum.least_pods(spec) == 0
 
     @property
     def is_short(self) -> bool:
@@ -322,7 +333,7 @@ class Gang:
         if spec is None or not held:
             return []
         leaves = {self.members[uid].leaf for uid in held}
-        leaves.difference_update(self.membership.settled)
+        leaves.difference_update(minimum.begun(self.membership.settled, runs=self.has_started))
         if not leaves - {self.members[uid].leaf for uid in islice(self.binding.posted, 64)}:
             return []  # as of most: a look at all its pods at each arrival would take too long
         in_part = self._in_part([uid for uid in self.binding.arrived if uid in self.members])

@@ -201,6 +201,29 @@ def test_a_gang_that_needs_nothing_starts_with_whatever_fits_and_not_with_nothin
     assert "0 of 1 pods fit" in sentence(full, "uid-c-w-0")
 
 
+def test_of_a_gang_that_needs_nothing_no_pod_waits_at_bind_for_another():
+    world = CrewWorld({"c": crew(3, 0)}, rack(0, 4), hands("c", "w", 3))
+    first = world.pods["uid-c-w-0"]
+    effects = world.bind(first, world.held[first.uid])
+    assert [each.name for each in effects] == ["c-w-0"]
+    world.confirm(effects)
+    world.tick()
+    assert go(world).keys() == {"c-w-1", "c-w-2"}
+
+
+def test_of_a_gang_that_needs_no_group_each_starts_whole_without_the_others():
+    pods = [each for at in range(2) for each in hands("c", f"t{at}", 2)]
+    world = CrewWorld({"c": teams(2, 0)}, [*rack(0, 2), *rack(1, 2)], pods)
+    held = dict(world.held)
+    assert world.bind(world.pods["uid-c-t0-0"], held["uid-c-t0-0"]) == []
+    assert world.bind(world.pods["uid-c-t1-0"], held["uid-c-t1-0"]) == []
+    effects = world.bind(world.pods["uid-c-t0-1"], held["uid-c-t0-1"])
+    assert sorted(each.name for each in effects) == ["c-t0-0", "c-t0-1"]
+    world.confirm(effects)
+    world.tick()
+    assert len(go(world)) == 2
+
+
 def test_of_a_gang_that_runs_each_lost_member_is_replaced_where_one_of_two_fits():
     world = CrewWorld({"c": crew(4, 3)}, rack(0, 3), hands("c", "w", 3), owed_seconds=0.0)
     finish(world)
