@@ -332,12 +332,28 @@ class Gang:
         spec, held = self.elastic_spec, self.binding.at_bind
         if spec is None or not held:
             return []
+        begun = minimum.begun(self.membership.settled, runs=self.has_started)
         leaves = {self.members[uid].leaf for uid in held}
-        leaves.difference_update(minimum.begun(self.membership.settled, runs=self.has_started))
+        leaves.difference_update(begun)
         if not leaves - {self.members[uid].leaf for uid in islice(self.binding.posted, 64)}:
             return []  # as of most: a look at all its pods at each arrival would take too long
-        in_part = self._in_part([uid for uid in self.binding.arrived if uid in self.members])
+        members = ((uid, self.members.get(uid)) for uid in self.binding.arrived)
+        in_part = self._in_part([uid for uid, each in members if each and each.leaf not in begun])
         return [uid for uid in in_part if uid in held]
+
+    def is_first_of_more(self, uid: str) -> bool:
+        """Whether fewer of a member's leaf have come to /bind than it takes to begin that.
+
+        A quick look: without it many parts that begin at a time would all be counted each time.
+        """
+        spec, its = self.elastic_spec, self.members[uid].leaf
+        leaves = () if spec is None else spec.leaves()
+        leaf = next((each for each in leaves if each.name == its), None)
+        settled = self.membership.settled.get(its, 0)
+        if leaf is None or leaf.least <= 1 or (settled and self.has_started):
+            return False
+        come = (self.members.get(each) for each in self.binding.arrived)
+        return settled + sum(each is not None and each.leaf == its for each in come) < leaf.least
 
     def _in_part(self, uids: Collection[str]) -> list[str]:
         """Those of these members, not being bound, of whose part more are needed to begin it."""

@@ -65,7 +65,7 @@ class Permit:
         """Hold a planned member at /bind; when the last one arrives, bind all."""
         if not binding.arrive(gang, uid, now):
             self._bind(gang, uid)
-        elif gang.has_started or gang.has_arrived:
+        elif (gang.has_started or gang.has_arrived) and not gang.is_first_of_more(uid):
             self._commit(gang, now)
 
     def _commit(self, gang: Gang, now: float) -> None:
@@ -73,7 +73,7 @@ class Permit:
 
         But for those whose part of it is to begin as a whole, and is not there yet.
         """
-        apart = gang.arrived_in_part()
+        apart = frozenset(gang.arrived_in_part())
         due = [uid for uid in gang.binding.at_bind if uid not in apart]
         if not due:
             return
