@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Collection, Iterator
 from functools import partial
 from pathlib import Path
@@ -24,7 +25,7 @@ from tests.cluster import (
 )
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.seen import START_SECONDS, clear, racks_of, unschedulable
-from tests.corral_process import scheduled
+from tests.corral_process import CorralProcess, scheduled
 from tests.workloads import asking, members
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
@@ -79,6 +80,7 @@ def test_levels_come_from_a_kueue_topology_object(
     assert len(racks_of(cluster)) == 1
 
 
+SILENT = 'corral_watch_silent_seconds{kind="Topology"}'
 UNKNOWN, UNLABELLED = "topology level not known", "without a label of every level"
 # What is edited into the levels, and what pods are told then that require a rack.
 WRONG = {
@@ -102,14 +104,13 @@ def test_a_topology_that_is_edited_in_whatever_way_breaks_nothing(
         cluster.create(topology("fabric", *good))
         for name, (levels, told) in ROUNDS * [*WRONG.items()]:
             cluster.create_all(in_rack(name, 4, numbers=range(3)))
-            edited = topology("fabric", *levels)
-            cluster.patch("Topology", "fabric", {"spec": edited["spec"]})
+            edit(cluster, corral, levels)
             cluster.create_all(in_rack(name, 4, numbers=[3]))
             cluster.wait(
                 partial(is_told_to_all, cluster, told, 4), START_SECONDS, f"{name}: {told}"
             )
             assert cluster.bound() == {}
-            cluster.patch("Topology", "fabric", {"spec": topology("fabric", *good)["spec"]})
+            edit(cluster, corral, good)
             cluster.wait(lambda: len(cluster.bound()) == 4, START_SECONDS, f"{name}: the gang")
             assert len(racks_of(cluster)) == 1, name
             clear(cluster)
@@ -125,6 +126,15 @@ def test_a_topology_that_is_edited_in_whatever_way_breaks_nothing(
 def in_rack(name: str, total: int, numbers: Collection[int]) -> Objects:
     gang = f"g-{name.replace('_', '-')}"
     return members(gang, total, numbers=numbers, requests={GPU: 8}, annotations=IN_RACK)
+
+
+def edit(cluster: Cluster, corral: CorralProcess, levels: Collection[str]) -> None:
+    """Edit the Topology, and wait until Corral has heard of it: pods are watched apart from it."""
+    began = time.monotonic()
+    cluster.patch("Topology", "fabric", {"spec": topology("fabric", *levels)["spec"]})
+    cluster.wait(
+        lambda: corral.metric(SILENT) < time.monotonic() - began, START_SECONDS, "the edit is heard"
+    )
 
 
 def is_told_to_all(cluster: Cluster, text: str, pods: int = 2) -> bool:
