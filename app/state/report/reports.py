@@ -11,10 +11,8 @@ to fail one after the other.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import islice
 
 from app.dialects.owners import makes_again
 from app.dialects.spec import GangKey
@@ -29,28 +27,24 @@ from app.state.effects import (
 )
 from app.state.gang.gang import PLANNABLE, Gang, Phase
 from app.state.gang.members import minimum
-from app.state.gang.members.member import Member
 from app.state.gang.parts import Attempt
 from app.state.gang.reasons import Reason
 from app.state.plan.verdict import CLAIMS_NOT_COUNTED, NoPlan
 from app.state.queueing.outbox import Outbox
 from app.state.queueing.requeue import Requeues
-from app.state.report import events
+from app.state.report import events, sentences
 from app.state.report.decisions import Decisions, What
 from app.state.report.lost import LostWrite, LostWrites
 from app.state.report.messages import gangs as messages
 from app.state.report.messages import preemption
 from app.state.report.naming import Naming
+from app.state.report.said_again import SaidAgain
 from app.state.report.statuses import Statuses
 from app.state.settings import EngineSettings
 
 SENTENCE_SECONDS = 60.0  # how long a verdict's numbers stand before they are updated
 SETTLE_SECONDS = 1.0  # before a verdict on a gang that runs, or is searched for, is reported
 MOST_REPEATED_PER_TICK = 1  # lost writes: 10 a second; two events a second are written
-# Until it is said again why a gang waits: the API server keeps events for an hour. An eighth of
-# the events that are written may be of these.
-AGAIN_SECONDS, AGAIN_PAUSE_SECONDS = 1_800.0, 4.0
-MOST_LOOKED_AT = 64  # gangs per tick, of which most wait no more
 
 # What a gang that enters a phase has become; one that waits again has lost its plan, or a part.
 _BECAME: Mapping[Phase, What] = {
@@ -78,11 +72,7 @@ class Reports:
     _gathering: dict[GangKey, float] = field(default_factory=dict)  # since when, until reported
     _verdicts: dict[GangKey, tuple[float, str]] = field(default_factory=dict)
     """Verdicts not reported yet: when to, and the event's reason."""
-    _just_said: dict[GangKey, str] = field(default_factory=dict)
-    """Gangs of which it was said since the last tick why they wait, and the event's reason."""
-    _said: dict[GangKey, tuple[float, str]] = field(default_factory=dict)
-    """The same of earlier ticks, those said first are first: when, and the event's reason."""
-    _said_again_at: float = -math.inf
+    said_again: SaidAgain = field(default_factory=SaidAgain)
 
     def report(self, gang: Gang, reason: str, sentence: str, *, warn: bool = True) -> None:
         """Emit an event about the gang on its owner, unless the last one said the same."""
@@ -90,7 +80,7 @@ class Reports:
             return
         gang.reporting.problem, gang.reporting.problem_reason = sentence, reason
         if reason in events.WHY_WAITING:
-            self._just_said[gang.key] = reason
+            self.said_again.note(gang.key, reason)
         self._emit(gang, reason, sentence, warn=warn)
 
     def _emit(self, gang: Gang, reason: str, sentence: str, *, warn: bool = True) -> None:
@@ -148,8 +138,8 @@ class Reports:
 
     def forget(self, key: GangKey) -> None:
         """Forget a gang that has no pods any more; its objects may still tell of them."""
-        for waiting in (self._gathering, self._just_said, self._said):
-            waiting.pop(key, None)
+        self._gathering.pop(key, None)
+        self.said_again.forget(key)
         self.statuses.note(key)
 
     def roll_call(self, gang: Gang) -> None:
@@ -184,7 +174,7 @@ class Reports:
         spec = gang.membership.spec
         if spec is not None and spec.awaits and not gang.membership.bound:
             return messages.gathering(gang.key, None, spec.awaits)
-        if (first := _first_pods(gang)) is not None:
+        if (first := sentences.first_pods(gang)) is not None:
             return messages.gathering_first(gang.key, first)
         spec = gang.elastic_spec
         if spec is not None:
@@ -200,7 +190,7 @@ class Reports:
         membership = gang.membership
         for members, is_excess in ((membership.excess, True), (membership.mismatched, False)):
             for member in members:
-                pod, sentence = member.pod, not_joining(gang, member, is_excess=is_excess)
+                pod, sentence = member.pod, sentences.not_joining(gang, member, is_excess=is_excess)
                 gang.reporting.outside[pod.uid] = sentence, is_excess
                 is_first = self._report_pod(gang, pod, sentence)
                 self.requeues.note_sentence(gang, (member,), sentence)
@@ -318,7 +308,7 @@ class Reports:
     def placed(self, gang: Gang, fallback: Iterable[tuple[str, str]]) -> None:
         """Report that a plan is held; `fallback`: (pod set, why) of those not placed by rank."""
         if gang.reporting.problem:
-            self.report(gang, events.PLACED, _placed(gang), warn=False)
+            self.report(gang, events.PLACED, sentences.placed(gang), warn=False)
             gang.reporting.problem = ""
         for reason in events.OVER_WITH_A_PLACE:
             gang.reporting.once.pop(reason, None)
@@ -355,7 +345,7 @@ class Reports:
         # The numbers in a verdict follow the cluster; a text that changed would requeue every pod.
         is_known = gang.reporting.sentence_at is not None and kind == gang.reporting.verdict
         if not is_known or not self.knows_verdict(gang, now):
-            gang.reporting.sentence = _sentence(gang, verdict)
+            gang.reporting.sentence = sentences.verdict_of(gang, verdict)
             gang.reporting.sentence_at = now
         _note_attempt(gang, verdict.reason, now)
         if not is_known:  # other numbers are no news, another verdict is
@@ -431,7 +421,9 @@ class Reports:
     def report_due(self, gangs: Mapping[GangKey, Gang], now: float) -> None:
         """Report members that are still missing, what still is so, and what was lost."""
         self._report_incomplete(gangs, now)
-        self._say_again(gangs, now)
+        if (said := self.said_again.due(gangs, now)) is not None:
+            key, reason = said
+            self.lost.add(LostWrite(key, reason, ""))
         self._repeat_lost(gangs)
 
     def report_verdicts(self, gangs: Mapping[GangKey, Gang], now: float) -> None:
@@ -449,23 +441,8 @@ class Reports:
             if not gangs[key].roll_calls:
                 continue  # it is not known yet what the gang lacks
             del self._gathering[key]
-            if sentence := _incomplete(gangs[key]):
+            if sentence := sentences.incomplete(gangs[key]):
                 self.report(gangs[key], events.INCOMPLETE, sentence)
-
-    def _say_again(self, gangs: Mapping[GangKey, Gang], now: float) -> None:
-        """Have it repeated why a gang waits, one gang at a time; see `AGAIN_SECONDS`."""
-        for key, reason in self._just_said.items():
-            self._said.pop(key, None)
-            self._said[key] = now, reason
-        self._just_said.clear()
-        for key, (said_at, reason) in list(islice(self._said.items(), MOST_LOOKED_AT)):
-            if now < max(said_at + AGAIN_SECONDS, self._said_again_at + AGAIN_PAUSE_SECONDS):
-                return
-            del self._said[key]
-            if _still_waits(gangs[key], reason):
-                self._said[key] = now, reason
-                self._said_again_at = now
-                self.lost.add(LostWrite(key, reason, ""))
 
     # -- what was lost on its way to the API server ----------------------------------------------
 
@@ -501,72 +478,13 @@ class Reports:
         elif what in said.once:
             self._emit(gang, what, said.once[what], warn=what not in events.NO_WARNINGS)
         elif what == events.PLACED and gang.phase is Phase.PLACED:
-            self._emit(gang, what, _placed(gang), warn=False)
-        elif what == events.INCOMPLETE and (sentence := _incomplete(gang)):
+            self._emit(gang, what, sentences.placed(gang), warn=False)
+        elif what == events.INCOMPLETE and (sentence := sentences.incomplete(gang)):
             self._emit(gang, what, sentence)
         elif what == said.problem_reason and said.problem:
             if what == events.NOT_PLACED and self._has_verdict(gang):
                 said.problem = said.sentence  # with the numbers of now
             self._emit(gang, what, said.problem)
-
-
-def not_joining(gang: Gang, member: Member, *, is_excess: bool) -> str:
-    """Why a live pod is not part of its gang: it is in excess, or declares another size."""
-    membership = gang.membership
-    assert membership.spec is not None  # without a declared size no pod is in excess
-    if membership.is_over:
-        return messages.over(gang.key, member.pod)
-    if is_excess:
-        return messages.in_excess(gang.key, member.pod, membership.spec)
-    return messages.mismatched(gang.key, member.pod, member.said, membership.spec)
-
-
-def _incomplete(gang: Gang) -> str:
-    """What a gang waits for before it is tried: members, or what declares them; "": nothing."""
-    membership = gang.membership
-    if gang.phase is not Phase.GATHERING or membership.problem or membership.bound:
-        return ""
-    if membership.is_unread:
-        return ""  # for a moment
-    if membership.spec is None or membership.spec.awaits:
-        return gang.reporting.sentence
-    members = sum(member.is_ready for member in membership.joining)
-    return messages.incomplete(gang.key, members, membership.spec, _first_pods(gang))
-
-
-def _first_pods(gang: Gang) -> int | None:
-    """How many pods a gang starts with that need not have all; 0: any of them; None: with all."""
-    spec = gang.membership.spec
-    if spec is None or (gang.birth is not None and gang.birth.starts_whole):
-        return None
-    if spec.starts_with:
-        return spec.starts_with if spec.starts_with < spec.pods else None
-    return 0 if spec.reserves_all or spec.starts_with == 0 else None
-
-
-def _still_waits(gang: Gang, reason: str) -> bool:
-    """Whether a gang still does not start for what an event of this reason has said."""
-    if reason == events.INCOMPLETE:
-        return bool(_incomplete(gang))
-    said = gang.reporting
-    is_unsolved = bool(said.problem) and said.problem_reason == reason
-    return is_unsolved and (gang.phase in PLANNABLE or bool(gang.membership.problem))
-
-
-def _placed(gang: Gang) -> str:
-    spares = {uid for uid, each in gang.placeholders.items() if each.is_spare}
-    planned = Counter(uid in gang.members for uid in gang.plan.nodes.keys() - spares)
-    left = sum(member.pod.uid in gang.members for member in gang.unplanned())
-    return messages.placed(gang.key, planned[True], left, planned[False])
-
-
-def _sentence(gang: Gang, verdict: NoPlan) -> str:
-    """A verdict in the words that events and /filter use."""
-    if verdict.is_mistake:
-        return messages.mistaken(gang.key, str(verdict))
-    if gang.membership.bound:
-        return messages.not_repaired(gang.key, len(gang.unplanned()), str(verdict))
-    return messages.no_place(gang.key, str(verdict))
 
 
 def _note_attempt(gang: Gang, reason: Reason, now: float) -> None:

@@ -29,7 +29,8 @@ from app.state.pods.arrivals import Arrivals
 from app.state.queueing import requeue, ungating
 from app.state.queueing.requeue import Requeues
 from app.state.report.messages import gangs as messages
-from app.state.report.reports import Reports, not_joining
+from app.state.report.reports import Reports
+from app.state.report.sentences import not_joining
 from app.state.reserve import binding, placeholders
 from app.state.reserve.plans import Plans
 from app.state.settings import EngineSettings

@@ -107,4 +107,4 @@ def test_what_is_remembered_of_gangs_ends_with_them():
         world.put(record)
         wait(world, 20.0)
         world.delete(record)
-    assert world.engine.reports._said == world.engine.reports._just_said == {}
+    assert len(world.engine.reports.said_again) == 0
