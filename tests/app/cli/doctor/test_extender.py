@@ -26,6 +26,8 @@ FILTER, BIND = ("extenders", 0), ("extenders", 1)
 TLS = (*FILTER, "tlsConfig")
 RESOURCE = [{"name": "nvidia.com/gpu"}]
 IGNORED = [{"name": "nvidia.com/gpu", "ignoredByScheduler": True}]
+ALL_NODES = [{"name": "DefaultPreemption", "args": {"minCandidateNodesPercentage": 100}}]
+UNCOUNTED = [{"name": "NodeResourcesFit", "args": {"ignoredResources": ["example.com/nic"]}}]
 TENTH = [{"name": "DefaultPreemption", "args": {"minCandidateNodesPercentage": 10}}]
 
 PLANTED = [
@@ -68,6 +70,8 @@ PLANTED = [
                  {"managed-resources": "error"}, id="marker_that_is_counted"),
     pytest.param(CONFIG, ("profiles", 0, "pluginConfig"), TENTH,
                  {"preemption-sample": "warning"}, id="victims_of_a_tenth"),
+    pytest.param(CONFIG, ("profiles", 0, "pluginConfig"), [*ALL_NODES, *UNCOUNTED],
+                 {"ignored-resources": "warning"}, id="resources_that_are_not_counted"),
 ]  # fmt: skip
 
 

@@ -258,6 +258,22 @@ def preemption_sample(config: SchedulerConfig) -> Iterator[Problem]:
             )
 
 
+def ignored_resources(config: SchedulerConfig) -> Iterator[Problem]:
+    """Whether kube-scheduler counts the resources that Corral counts."""
+    plugin = "NodeResourcesFit"
+    for at, profile in enumerate(config.content.profiles):
+        for name in ("ignoredResources", "ignoredResourceGroups"):
+            if value := profile.argument(plugin, name):
+                yield warning(
+                    config.where,
+                    "Corral counts these: a gang that requests one which no node offers waits for"
+                    " ever",
+                    f"leave {name} out",
+                    field=f"profiles[{at}].pluginConfig.{plugin}.{name}",
+                    value=value,
+                )
+
+
 CHECKS = (
     Check("config-kind", "kube-scheduler takes the configuration", ("config",), kind),
     Check("extender-verbs", "Corral is asked to filter, preempt and bind", ("config",), verbs),
@@ -275,4 +291,5 @@ CHECKS = (
     Check("filter-timeout", "no pod waits long for one answer", ("config",), filter_timeout),
     Check("managed-resources", "every member comes to Corral", ("config",), managed_resources),
     Check("preemption-sample", "victims are chosen of all nodes", ("config",), preemption_sample),
+    Check("ignored-resources", "both count the same resources", ("config",), ignored_resources),
 )
