@@ -141,6 +141,8 @@ def of_grove() -> Iterator[tuple[str, str, bytes]]:
     for topology in ("ClusterTopology", "ClusterTopologyBinding"):
         body = {"metadata": {"name": "a"}, "spec": {"levels": levels}}
         yield topology, "levels", written(body)
+    selectors = {"selectors": as_many(lambda at: {"cel": {"expression": "a"}})}
+    yield "DeviceClass", "selectors", written({"metadata": {"name": "a"}, "spec": selectors})
     texts = {"description": "d" * STORED}
     yield (
         "PriorityClass",

@@ -50,7 +50,7 @@ PLANTED = (
     ),
     Planted(
         "app.state.lifecycle.permit.Permit.arrive",
-        Change("condition", "gang.has_started or gang.has_arrived", becomes="True"),
+        Change("expression", "gang.has_started or gang.has_arrived", becomes="True"),
         "the first member at /bind starts without the others",
         is_quick=True,
     ),
@@ -305,8 +305,8 @@ PLANTED = (
         "app.state.reserve.placeholders.review",
         Change(
             "statement",
-            "gang.absent.too_many, gang.absent.is_cut = (0, False)",
-            becomes="gang.absent.too_many = 0",
+            "absent.too_many, absent.is_cut = (0, False)",
+            becomes="absent.too_many = 0",
         ),
         "a gang that was refused its absent pods is remembered when its last pod has gone",
     ),
