@@ -148,9 +148,10 @@ class ReportController:
 
     def _note_said(self, report: EmitEvent) -> None:
         said = _said(report)
-        over = events.OPPOSITES.get(report.reason, ())
-        for each in [each for each in self._said if each[1] in over and each[0] == report.about]:
-            del self._said[each]
+        if over := events.OPPOSITES.get(report.reason):  # else no look at thousands of sentences
+            about = report.about
+            for each in [each for each in self._said if each[1] in over and each[0] == about]:
+                del self._said[each]
         self._said[said] = time.monotonic()
         self._said.move_to_end(said)
         if len(self._said) > self._most_remembered:

@@ -347,6 +347,7 @@ def _leaves_there(
     for each in made:
         name = each.labels.get(REPLICATED_JOB, "")
         pods[name] = pods.get(name, 0) + job.pods_at_once(each)
+        # A JobSet may have thousands of Jobs: no call that most of them do not need.
         if each.succeeded or each.failed_for_good:
             ended[name] = ended.get(name, 0) + job.ended(each)
         if _has_followers(each.annotations):

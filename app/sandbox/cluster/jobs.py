@@ -128,6 +128,11 @@ class JobController:
         pods = self._pods_of.setdefault(uid, {}).values()
         return [pod for pod in pods if not has_ended(pod) and not _is_going(pod)]
 
+    def _going(self, uid: str) -> list[Object]:
+        """Pods that are deleted, and have not ended yet."""
+        pods = self._pods_of.setdefault(uid, {}).values()
+        return [pod for pod in pods if not has_ended(pod) and _is_going(pod)]
+
     def _count(self, job: Object, tally: _Tally) -> None:
         """Count the pods that have ended since, once each, and let go of them."""
         spec, uid = job["spec"], job["metadata"]["uid"]
@@ -158,10 +163,7 @@ class JobController:
             least_first = sorted(active, key=_progress)
             self._take_away(uid, least_first[: len(active) - wanted])
             return
-        going: list[Object] = []
-        if spec.get("podReplacementPolicy") == "Failed":
-            pods = self._pods_of[uid].values()
-            going = [pod for pod in pods if _is_going(pod) and not has_ended(pod)]
+        going = self._going(uid) if spec.get("podReplacementPolicy") == "Failed" else []
         missing = max(wanted - len(active) - len(going) - len(creating), 0)
         if spec.get("completionMode") != "Indexed":
             for _ in range(missing):
@@ -229,9 +231,8 @@ class JobController:
     def _report(self, key: Key, job: Object, tally: _Tally) -> None:
         """Write the status. A job that fails has failed once none of its pods runs any more."""
         spec, present, now = job["spec"], job.get("status") or {}, self._registry.now()
-        pods = self._pods_of.get(job["metadata"]["uid"], {}).values()
-        active = self._active(job["metadata"]["uid"])
-        going = [pod for pod in pods if _is_going(pod) and not has_ended(pod)]
+        uid = job["metadata"]["uid"]
+        active, going = self._active(uid), self._going(uid)
         numbers = {
             "active": len(active),
             "terminating": len(going),

@@ -42,9 +42,9 @@ class Occupant:
     """Those that are kept of it."""
 
     def may_go_for_gangs(self, *, bare_victims: bool) -> bool:
-        """Whether it may go for a gang: somebody makes it again, and nobody keeps its capacity.
+        """Whether it may go for a gang: a controller makes it again, and Kueue has not admitted it.
 
-        `bare_victims`: those that nobody makes again may as well.
+        `bare_victims`: pods without a controller may go as well.
         """
         return self.may_go and not self.is_managed and (bool(self.owner) or bare_victims)
 
