@@ -33,12 +33,12 @@ from app.state.plan.verdict import CLAIMS_NOT_COUNTED, NoPlan
 from app.state.queueing.outbox import Outbox
 from app.state.queueing.requeue import Requeues
 from app.state.report import events, sentences
+from app.state.report.again.lost import LostWrite, LostWrites
+from app.state.report.again.said_again import SaidAgain
 from app.state.report.decisions import Decisions, What
-from app.state.report.lost import LostWrite, LostWrites
 from app.state.report.messages import gangs as messages
 from app.state.report.messages import preemption
 from app.state.report.naming import Naming
-from app.state.report.said_again import SaidAgain
 from app.state.report.statuses import Statuses
 from app.state.settings import EngineSettings
 

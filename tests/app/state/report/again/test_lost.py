@@ -7,7 +7,7 @@ import pytest
 
 from app.dialects.spec import GangKey
 from app.state.effects import DELETE, STATUS, Delete, EmitEvent, WriteStatus
-from app.state.report.lost import LostWrite, LostWrites
+from app.state.report.again.lost import LostWrite, LostWrites
 from tests.app.state.born.nursery import nursery, rack, train
 from tests.app.state.lost import replacement, started
 from tests.app.state.report.test_statuses import PLAYERS, with_a_band

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.state.effects import EmitEvent
-from tests.app.state.report.test_lost import (
+from tests.app.state.report.again.test_lost import (
     contradicting,
     half,
     incomplete,
